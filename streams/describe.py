@@ -1,7 +1,7 @@
 """The text of a topology, exactly as Kafka Streams writes it.
 
-Its order of nodes is by how much hangs below them, then by name; of stores and topics, that of a
-Java HashSet. Both are kept, so that descriptions of the two can be compared as text.
+Nodes are ordered by the number of nodes below them, then by name; stores and topics as in a Java
+HashSet. So descriptions of Millstream and of Kafka Streams can be compared as text.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class DescribedNode(NamedTuple):
-    """A node as its description begins: "Source", and in brackets "topics: [clicks]"."""
+    """A node; `detail` is what its description has in parentheses, as "topics: [clicks]"."""
 
     name: str
     kind: str  # "Source", "Processor" or "Sink"
@@ -19,16 +19,16 @@ class DescribedNode(NamedTuple):
 
 
 def describe_nodes(nodes: Iterable[DescribedNode]) -> str:
-    """The lines of all nodes of one part."""
-    return _Described(nodes).text()
+    """Describe the nodes of one sub-topology."""
+    return _NodeDescriber(nodes).text()
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in brackets."""
+    """Format names in brackets."""
     return "[" + ", ".join(java_set_order(names)) + "]"
 
 
-class _Described:
+class _NodeDescriber:
     """Nodes with their neighbours, in Kafka Streams' order."""
 
     def __init__(self, nodes: Iterable[DescribedNode]) -> None:
@@ -52,7 +52,7 @@ class _Described:
         return (one > other) - (one < other)
 
     def _insert(self, ordered: list[str], name: str) -> None:
-        """Into a sorted list, by the sizes known now: they may still grow, as in the original."""
+        """Insert by the current sizes, which may still grow, as in Kafka Streams."""
         low, high = 0, len(ordered)
         while low < high:
             middle = (low + high) // 2
@@ -77,7 +77,7 @@ class _Described:
 
 
 def java_set_order(names: Iterable[str]) -> list[str]:
-    """Names in the order in which a Java HashSet gives them."""
+    """Names in the iteration order of a Java HashSet."""
     distinct = list(dict.fromkeys(names))
     buckets = 16
     while len(distinct) > buckets * 3 // 4:

@@ -3,17 +3,17 @@
 MillstreamError
 └── StreamsError                 anything that goes wrong in a streams application
     ├── TopologyError            the topology cannot be built; `at` is the user's line
-    ├── StreamsConfigError       an unknown or wrong setting of the application
+    ├── StreamsConfigError       an unknown or invalid setting of the application
     ├── ProcessingFailed         a user's function failed on a record
-    ├── DeserializationFailed    bytes of an input topic are no value
-    ├── ProductionFailed         a result cannot be bytes, or the broker refused it
-    ├── InvalidTimestamp         a record whose timestamp extractor gave a negative time
+    ├── DeserializationFailed    a record of an input topic cannot be deserialized
+    ├── ProductionFailed         a result cannot be serialized, or the broker refused it
+    ├── InvalidTimestamp         a record or its timestamp extractor has a negative timestamp
     ├── BufferOverflow           a suppress buffer is full and set to shut down
-    ├── StoreError               a store was asked something it cannot do
+    ├── StoreError               a store does not support an operation, or cannot be read
     │   ├── StoreNotFound        no such store, or not connected to this processor
     │   └── StoreNotReady        the store is being restored, or has moved to another instance
     ├── StateDirectoryLocked     another process uses the state directory of a task
-    └── TaskMigrated             the task belongs to another instance now; nothing is lost
+    └── TaskMigrated             another instance owns the task now; nothing is lost
 """
 
 from broker.errors import MillstreamError
@@ -28,7 +28,7 @@ class TopologyError(StreamsError):
 
 
 class StreamsConfigError(StreamsError):
-    """An unknown or wrong setting of the application."""
+    """An unknown or invalid setting of the application."""
 
 
 class ProcessingFailed(StreamsError):
@@ -36,15 +36,15 @@ class ProcessingFailed(StreamsError):
 
 
 class DeserializationFailed(StreamsError):
-    """Bytes of an input topic are no value."""
+    """A record of an input topic cannot be deserialized."""
 
 
 class ProductionFailed(StreamsError):
-    """A result cannot be bytes, or the broker refused it."""
+    """A result cannot be serialized, or the broker refused it."""
 
 
 class InvalidTimestamp(StreamsError):
-    """A record whose timestamp extractor gave a negative time."""
+    """A record or its timestamp extractor has a negative timestamp."""
 
 
 class BufferOverflow(StreamsError):
@@ -52,7 +52,7 @@ class BufferOverflow(StreamsError):
 
 
 class StoreError(StreamsError):
-    """A store was asked something it cannot do."""
+    """A store does not support an operation, or cannot be read."""
 
 
 class StoreNotFound(StoreError):
@@ -68,4 +68,4 @@ class StateDirectoryLocked(StreamsError):
 
 
 class TaskMigrated(StreamsError):
-    """The task belongs to another instance now; nothing is lost."""
+    """Another instance owns the task now; nothing is lost."""

@@ -1,13 +1,13 @@
 """Handlers: what happens to a record that cannot be read, processed or written.
 
     kind             fails when                                    settings name
-    deserialization  bytes of an input are no key or value         deserialization_exception_handler
-    processing       a node's code, or a punctuator, raises        processing_exception_handler
-    production       a result cannot be bytes, or is refused       production_exception_handler
+    deserialization  a key or value cannot be deserialized         deserialization_exception_handler
+    processing       a node or punctuator raises an exception      processing_exception_handler
+    production       a result cannot be serialized, or is refused  production_exception_handler
 
-A handler is a function of a Failure that answers what to do. The built-in ones also write the
-record to the dead-letter topic when the setting `errors_dead_letter_queue_topic_name` is given, as
-Kafka's do.
+A handler is a function that gets a Failure and returns what to do. The built-in ones also write the
+record to the dead-letter topic if `errors_dead_letter_queue_topic_name` is set, as in Kafka
+Streams.
 """
 
 import logging
@@ -23,7 +23,7 @@ SHOWN_KEY_CHARACTERS = 80
 
 
 class FailureKind(Enum):
-    """What could not be done."""
+    """What failed."""
 
     DESERIALIZATION = "deserialization"
     PROCESSING = "processing"
@@ -34,9 +34,9 @@ class FailureKind(Enum):
 class Failure:
     """A record that failed, where and why.
 
-    `raw_key` and `raw_value` are the bytes of the input record; None inside a punctuator, where
-    there is none, and for results held back until a commit. `key` and `value` are what the failing
-    node was given; None when they could not be read.
+    `raw_key` and `raw_value` are the bytes of the input record; None for punctuators and for
+    results that were cached until a commit. `key` and `value` are those of the failed node's input;
+    None if they could not be deserialized.
     """
 
     kind: FailureKind
@@ -54,7 +54,7 @@ class Failure:
 
     @property
     def at(self) -> str:
-        """The place, as messages name it."""
+        """The location of the failure, for messages."""
         parts = [f'node "{self.node}"', f"task {self.task_id}"]
         if self.position is not None:
             topic, partition, offset = self.position
@@ -66,12 +66,12 @@ class Failure:
 
 
 class Answer(Enum):
-    """What a handler may answer."""
+    """What to do after a failure."""
 
     FAIL = "fail"  # stop the application
     CONTINUE = "continue"  # drop the record at the node where it failed, and continue
     DEAD_LETTER = "dead_letter"  # as CONTINUE, and write it to the dead-letter topic
-    RETRY = "retry"  # only when the broker refused a record: send it again; else as FAIL
+    RETRY = "retry"  # if the broker refused the record, send it again; otherwise as FAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ Handler = Callable[[Failure], Answer | DeadLetter]
 
 
 def log_and_fail(failure: Failure) -> Answer:
-    """Stop the application at the record. The default of all three kinds."""
+    """Stop the application at the record; the default of all three settings."""
     logger.error("%s failed: %s", failure.kind.value, failure.at, exc_info=failure.error)
     return Answer.FAIL
 
@@ -99,12 +99,12 @@ def log_and_continue(failure: Failure) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterHandler:
-    """Writes records that fail to a topic; made by `dead_letter`."""
+    """Writes failed records to a topic; created by `dead_letter`."""
 
     topic: str
 
     def __call__(self, failure: Failure) -> DeadLetter:
-        """Write it there and continue."""
+        """Log the failure; the record is written to the topic."""
         logger.warning(
             '%s failed: %s; the record goes to "%s": %s',
             failure.kind.value,
@@ -116,7 +116,7 @@ class DeadLetterHandler:
 
 
 def dead_letter(topic: str) -> DeadLetterHandler:
-    """Write records that fail to a topic, as they came in and with headers that say why.
+    """Write failed records to a topic, unchanged but with headers that describe the error.
 
     >>> dead_letter("orders-that-failed")
     DeadLetterHandler(topic='orders-that-failed')
@@ -125,7 +125,7 @@ def dead_letter(topic: str) -> DeadLetterHandler:
 
 
 def shortened(value: object) -> str:
-    """A key as messages show it."""
+    """A key, for messages."""
     text = repr(value)
     if len(text) <= SHOWN_KEY_CHARACTERS:
         return text

@@ -12,7 +12,7 @@ from streams.errors import TopologyError
 
 T = TypeVar("T")
 
-# What JSON has itself: containers of these need no checks and no conversion.
+# Types that JSON has: containers of these need no checks and no conversion.
 PLAIN = (str, int, float, bool, dict, list, object, Any, NoneType)
 _CONTAINERS = (
     inspect.ListType,
@@ -40,19 +40,19 @@ _OBJECTS = (
 
 
 class JsonObjectSerde(Generic[T]):
-    """Values of one type as JSON; fields that are missing take defaults, unknown ones are ignored.
+    """Values of one type as JSON; missing fields get defaults, unknown ones are ignored.
 
-    Values are checked when they are read; a type checker checks what is written.
+    Values are validated when they are read; type checkers check what is written.
     """
 
     # Any: `list[Order]` and `Order | None` are types that type[T] does not admit.
     def __init__(self, wanted: Any, *, at: str = "") -> None:
-        """Prepare both ways; a type that JSON cannot have raises TopologyError."""
+        """Prepare encoding and decoding; a type that JSON cannot represent raises TopologyError."""
         self._wanted = wanted
         self._classes = _classes(wanted)
         self._at = at
         self._codec: JsonCodec[T] | None = None
-        # A class may name others that are defined after it: the first record is early enough.
+        # A class may refer to later ones; then the codec is prepared at the first record.
         with suppress(NameError):
             self._prepare()
 
@@ -68,7 +68,7 @@ class JsonObjectSerde(Generic[T]):
         return self._codec
 
     def serialize(self, topic: str, value: T | None) -> bytes | None:
-        """Compact JSON text."""
+        """The value as compact JSON."""
         if value is None:
             return None
         if self._classes and not isinstance(value, self._classes):
@@ -79,7 +79,7 @@ class JsonObjectSerde(Generic[T]):
             raise self._error(topic, "encode", str(error)) from error
 
     def deserialize(self, topic: str, data: bytes | None) -> T | None:
-        """The value of JSON text."""
+        """The value of a JSON document."""
         if data is None:
             return None
         try:
@@ -95,9 +95,9 @@ class JsonObjectSerde(Generic[T]):
         )
 
 
-# Any: whatever stands where a type should.
+# Any: anything that is used as a type.
 def is_json_type(given: Any) -> bool:
-    """Whether a type is one of those that are JSON here, whole or as a container of these."""
+    """Whether values of a type are written as JSON objects, or are containers of such values."""
     if is_pydantic(given) or is_typeddict(given):
         return True
     if isinstance(given, str) or given is None:
@@ -107,7 +107,7 @@ def is_json_type(given: Any) -> bool:
     except NameError:
         return True
     except TypeError:
-        # A type whose parts cannot be distinguished is one of ours, and refused with its reason.
+        # A union whose parts cannot be distinguished; JsonCodec raises the reason.
         return _is_union(given) or isinstance(given, type)
     while isinstance(found, inspect.Metadata):
         found = found.type
@@ -115,7 +115,7 @@ def is_json_type(given: Any) -> bool:
 
 
 def is_plain_json(given: Any) -> bool:
-    """Whether a type is what JSON has itself, as `dict[str, list[int]]` is."""
+    """Whether a type is one that JSON has, such as `dict[str, list[int]]`."""
     if _is_union(given):
         return all(map(is_plain_json, get_args(given)))
     origin = get_origin(given)
@@ -125,7 +125,7 @@ def is_plain_json(given: Any) -> bool:
 
 
 def without_none(given: Any) -> Any:
-    """The type T of `T | None`; any other is itself."""
+    """T for `T | None`; other types unchanged."""
     others = [each for each in get_args(given) if each is not NoneType]
     return others[0] if _is_union(given) and len(others) == 1 else given
 
@@ -135,7 +135,7 @@ def _is_union(given: Any) -> bool:
 
 
 def _classes(wanted: Any) -> tuple[type, ...]:
-    """The classes that a value may have; empty: not to be asked."""
+    """The classes that a value may have; empty if that cannot be checked."""
     options = get_args(wanted) if _is_union(wanted) else (wanted,)
     plain = [get_origin(each) or each for each in options]
     usable = all(isinstance(each, type) and not is_typeddict(each) for each in plain)

@@ -1,20 +1,20 @@
-"""NodeGroups: which nodes run together, and the number of each group; as Kafka Streams counts."""
+"""NodeGroups: the sub-topologies of nodes, and their numbers, as in Kafka Streams."""
 
 from collections.abc import Iterator
 
 
 class NodeGroups:
-    """Nodes united by edges and by stores that they share; numbered in the order of adding."""
+    """Groups of nodes, connected by edges and shared stores; numbered in the order of adding."""
 
     def __init__(self) -> None:
         self._parent: dict[str, str] = {}
 
     def add(self, name: str) -> None:
-        """A node, in a group of its own."""
+        """Add a node, in a group of its own."""
         self._parent[name] = name
 
     def unite(self, one: str, other: str) -> None:
-        """Let the groups of two nodes be one."""
+        """Merge the groups of two nodes."""
         self._parent[self._root(one)] = self._root(other)
 
     def number(self, name: str) -> int:

@@ -1,18 +1,19 @@
-"""What a node of a topology is to the task that runs it: an Operator, opened in a NodeContext.
+"""Operator and NodeContext: a node of a topology, and what it gets from the task that runs it.
 
 An operator is an immutable description (a frozen dataclass with the user's functions and the names
-of its stores). A task opens it once and gets a function: the node's code. Opening is where names
-become objects, so the function itself finds everything in local variables.
+of its stores). A task opens it once and gets the function of the node. Names are resolved when the
+operator is opened, so the function itself finds everything in local variables.
 
     opened children first:   sink <- map_values <- filter <- source
-    a record:                source -> filter -> map_values -> sink, one call inside the other
+    a record:                source -> filter -> map_values -> sink, as nested calls
 
-So processing is depth-first and one record at a time, as in Kafka Streams; whatever the order of
-effects there, it is the same here.
+So processing is depth-first and one record at a time, with the same order of effects as in Kafka
+Streams.
 
-Where a source has only one way down to a sink, and every node of it can, records are pulled instead
-of pushed: each node is a generator over what its parent gives. The order of effects is the same,
-because no node takes a record before the previous one has arrived; a call per node is saved.
+If a source has only one path to a sink, and all nodes on it support it, records are pulled instead
+of pushed: each node is a generator over the results of its parent. The order of effects is the
+same, because no node takes a record before the previous one has reached the sink; one call per node
+is saved.
 
     a run of records:        sink(map_values(filter(records of the chunk)))
 """
@@ -30,35 +31,35 @@ VIn = TypeVar("VIn")
 KOut = TypeVar("KOut")
 VOut = TypeVar("VOut")
 
-# The code of a node: key, value, timestamp_ms, headers.
+# The function of a node: key, value, timestamp_ms, headers.
 Process = Callable[[object, object, int, Headers], None]
 # The same for all records of a run: the arguments of each, one after the other.
 Rows = Iterator[tuple[object, object, int, Headers]]
-# The code of a node that is pulled: a generator function whose variables for what it takes are
-# called key, value, timestamp_ms and headers, because reports of errors look for these names.
+# The function of a pulled node: a generator function. Its loop variables must be named key, value,
+# timestamp_ms and headers, because error reports look for these names.
 ProcessRows = Callable[[Rows], Rows]
 
 NO_TIME = -1
 
 
 class StreamTime:
-    """The largest timestamp an operator has seen; kept with the task's commits."""
+    """The largest timestamp that an operator has seen; committed with the task."""
 
     __slots__ = ("ms",)
 
     def __init__(self, ms: int = NO_TIME) -> None:
-        """Begin where the last commit ended, or before all time."""
+        """Start with the time of the last commit, or NO_TIME."""
         self.ms = ms
 
     def advance(self, timestamp_ms: int) -> int:
-        """Take a timestamp into account; the largest so far."""
+        """Advance to a timestamp if it is larger; returns the largest one so far."""
         if timestamp_ms > self.ms:
             self.ms = timestamp_ms
         return self.ms
 
 
 class PunctuationType(Enum):
-    """Whose time lets a punctuator run."""
+    """The kind of time by which a punctuator is scheduled."""
 
     STREAM_TIME = "stream_time"
     WALL_CLOCK_TIME = "wall_clock_time"
@@ -68,15 +69,15 @@ Punctuator = Callable[[int], None]  # is given the time of the punctuation, in m
 
 
 class Cancellable(Protocol):
-    """A schedule that can be ended."""
+    """A schedule that can be cancelled."""
 
     def cancel(self) -> None:
-        """Let the punctuator not run again."""
+        """Cancel the punctuator."""
         ...
 
 
 class CacheBudget:
-    """How many bytes of results are held back, and how many may be; tasks of a thread share one."""
+    """The used bytes and the limit of the cache of results; tasks of a thread share one."""
 
     __slots__ = ("limit", "used")
 
@@ -86,7 +87,7 @@ class CacheBudget:
 
 
 class NodeContext(Protocol):
-    """What one node of a task may see and do. Only the task's own thread uses it."""
+    """The context of a node in a task. Only the task's thread uses it."""
 
     @property
     def node(self) -> str:
@@ -105,24 +106,24 @@ class NodeContext(Protocol):
 
     @property
     def application_id(self) -> str:
-        """The application, whose name begins the names of its internal topics."""
+        """The application id, the prefix of the names of internal topics."""
         ...
 
     @property
     def forward(self) -> Process:
-        """Hands a record to all children, in order; take it when opening, not per record."""
+        """Forwards a record to all children, in order; get it when opening, not per record."""
         ...
 
     def forward_to(self, child: str) -> Process:
-        """Hands a record to one child; an unknown name raises StreamsError."""
+        """Get the function that forwards to one child; an unknown name raises StreamsError."""
         ...
 
     def store(self, name: str) -> object:
-        """An open store of this node (or a global one, to read); else StoreNotFound."""
+        """Get an open store of this node, or a global one to read; or raise StoreNotFound."""
         ...
 
     def time(self, name: str | None = None) -> StreamTime:
-        """A stream time that is kept with commits: the node's own, or one shared by name."""
+        """A stream time that is committed: the node's own, or one shared by name."""
         ...
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
@@ -131,7 +132,7 @@ class NodeContext(Protocol):
 
     @property
     def task_time_ms(self) -> int:
-        """The largest timestamp the task has taken from its inputs, -1 at first."""
+        """The largest timestamp of the task's input records so far, -1 at first."""
         ...
 
     def now_ms(self) -> int:
@@ -140,11 +141,11 @@ class NodeContext(Protocol):
 
     @property
     def position(self) -> Position | None:
-        """Where the current input record came from; None inside a punctuator."""
+        """The position of the current input record; None inside a punctuator."""
         ...
 
     def at(self, position: Position | None, action: Callable[[], None]) -> None:
-        """Do something as if the current record came from there: for results held back."""
+        """Run an action with this as the current position: for cached results."""
         ...
 
     def drop(self, reason: str, *, expected: bool = False) -> None:
@@ -154,10 +155,10 @@ class NodeContext(Protocol):
     def schedule(
         self, interval_ms: int, kind: PunctuationType, punctuator: Punctuator
     ) -> Cancellable:
-        """Call a punctuator again and again.
+        """Call a punctuator periodically.
 
         Stream time: times are multiples of the interval, the first as soon as time is known. Wall
-        clock: first after one interval. Missed times are not made up one by one.
+        clock: first after one interval. Missed times are skipped.
         """
         ...
 
@@ -167,20 +168,20 @@ class NodeContext(Protocol):
 
     @property
     def cache(self) -> CacheBudget:
-        """What results may be held back between commits, by all tasks of the thread."""
+        """The cache of results between commits, which all tasks of the thread share."""
         ...
 
     @property
     def cache_bytes(self) -> int:
-        """How large that is; 0: none are."""
+        """The size of the cache; 0: results are not cached."""
         ...
 
     def before_commit(self, action: Callable[[], None]) -> None:
-        """Call this at each commit, before anything is sent; parents' actions come first."""
+        """Call this at each commit, before records are sent; those of parents are called first."""
         ...
 
     def after_round(self, action: Callable[[], None]) -> None:
-        """Call this when the task has processed what it takes at a time; parents' come first."""
+        """Call this after each round of processing; those of parents are called first."""
         ...
 
     def on_close(self, action: Callable[[], None]) -> None:
@@ -193,24 +194,24 @@ class NodeContext(Protocol):
 
 
 class Operator(Protocol):
-    """An immutable description of a node's code."""
+    """An immutable description of a node."""
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
+        """Open the node in a task; returns its function."""
         ...
 
 
 @runtime_checkable
 class RowsOperator(Operator, Protocol):
-    """An operator whose node can be pulled, too. It uses neither stores nor times of the task."""
+    """An operator that can also be pulled. It uses neither stores nor times of the task."""
 
     def open_rows(self, context: NodeContext) -> ProcessRows:
-        """The node's code, for runs: it gives on a row's results before it takes the next row."""
+        """Open the node; its generator yields the results of a row before it takes the next one."""
         ...
 
 
 class ProcessorContext(Protocol[KOut, VOut]):
-    """What a user's Processor may see and do."""
+    """The context of a user's Processor."""
 
     @property
     def task_id(self) -> str:
@@ -219,11 +220,11 @@ class ProcessorContext(Protocol[KOut, VOut]):
 
     @property
     def application_id(self) -> str:
-        """The application."""
+        """The application id."""
         ...
 
     def forward(self, record: Record[KOut, VOut], child: str | None = None) -> None:
-        """Hand a record to all children, or to one by name."""
+        """Forward a record to all children, or to one by name."""
         ...
 
     # Any, because the topology knows the store's type by its name only.
@@ -234,11 +235,11 @@ class ProcessorContext(Protocol[KOut, VOut]):
     def schedule(
         self, interval_ms: int, kind: PunctuationType, punctuator: Punctuator
     ) -> Cancellable:
-        """Call a punctuator again and again."""
+        """Call a punctuator periodically."""
         ...
 
     def commit(self) -> None:
-        """Ask for a commit soon."""
+        """Request a commit soon."""
         ...
 
     @property
@@ -257,7 +258,7 @@ class ProcessorContext(Protocol[KOut, VOut]):
 
 
 class Processor(ABC, Generic[KIn, VIn, KOut, VOut]):
-    """The code of a node written by the user: a new object for each task.
+    """A node written by the user; each task has a new object.
 
     >>> class Alarm(Processor[str, float, str, str]):
     ...     def process(self, record):
@@ -268,12 +269,12 @@ class Processor(ABC, Generic[KIn, VIn, KOut, VOut]):
     context: ProcessorContext[KOut, VOut]
 
     def init(self, context: ProcessorContext[KOut, VOut]) -> None:
-        """Get ready; a processor that overrides this keeps the context or calls super()."""
+        """Initialize; a processor that overrides this stores the context or calls super()."""
         self.context = context
 
     @abstractmethod
     def process(self, record: Record[KIn, VIn]) -> None:
-        """Do something with a record."""
+        """Process a record."""
 
     def close(self) -> None:
         """Release what `init` acquired."""

@@ -1,7 +1,7 @@
-"""Record, Change, Windowed, Chunk: what moves through a task.
+"""Record, Change, Windowed, Chunk: the data that tasks process.
 
-On the record path nothing of this is made per node: a node's code is a function of four arguments
-(key, value, timestamp_ms, headers). In a table's part of the topology the value is a Change.
+None of these objects are created per node and record: a node is a function of four arguments (key,
+value, timestamp_ms, headers). In the nodes of a table, the value is a Change.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ V = TypeVar("V")
 Headers = tuple[tuple[str, bytes | None], ...]
 NO_HEADERS: Headers = ()
 
-# What a table's node forwards: the new value, the old one (None when it is not needed), and
-# whether this is the newest version of the key (only a versioned table ever says False).
+# The value that a table's node forwards: new value, old value (None if it is not needed), and
+# whether this is the latest version of the key (False only in versioned tables).
 Change = tuple[object, object, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[K, V]):
-    """One record as a Processor sees it and as tests read it."""
+    """A record, for Processors and tests."""
 
     key: K
     value: V
@@ -29,7 +29,7 @@ class Record(Generic[K, V]):
     headers: Headers = NO_HEADERS
 
     def __post_init__(self) -> None:
-        """Refuse a time before the epoch."""
+        """Raise for a negative timestamp."""
         if self.timestamp_ms < 0:
             raise ValueError(f"timestamp_ms is {self.timestamp_ms}; it must not be negative")
 
@@ -62,7 +62,7 @@ class Windowed(NamedTuple, Generic[K]):
 
 
 class Position(NamedTuple):
-    """Where the input record that is being processed came from."""
+    """The topic, partition and offset of an input record."""
 
     topic: str
     partition: int
@@ -71,10 +71,10 @@ class Position(NamedTuple):
 
 @dataclass(slots=True)
 class Chunk:
-    """A run of records of one partition, column-wise, still bytes.
+    """Consecutive records of one partition, in columns of bytes.
 
-    `next_offset` is the position after the run: offsets below it that are missing here were
-    control batches, aborted or compacted away.
+    `next_offset` is the position after them: missing offsets before it are control records, or
+    records that were aborted or compacted.
     """
 
     topic: str
@@ -87,5 +87,5 @@ class Chunk:
     next_offset: int
 
     def __len__(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return len(self.offsets)

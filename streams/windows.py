@@ -17,7 +17,7 @@ from datetime import timedelta
 from streams.errors import TopologyError
 
 Duration = int | timedelta
-FOR_EVER_MS = (1 << 63) - 1
+UNLIMITED_END_MS = (1 << 63) - 1
 
 
 def milliseconds(duration: Duration, name: str = "duration") -> int:

@@ -1,4 +1,4 @@
-"""How an aggregate becomes a step, a store and a table; shared by grouped, windowed, cogrouped."""
+"""Adds the step, store and table of an aggregate; for grouped, windowed and cogrouped streams."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from streams.serdes import SessionWindowedSerde, WindowedSerde
 from streams.state.store import NO_LIMIT, StoreKind, StoreSpec
 from streams.where import user_line
 from streams.windows import (
-    FOR_EVER_MS,
+    UNLIMITED_END_MS,
     SessionWindows,
     SlidingWindows,
     TimeWindows,
@@ -29,13 +29,13 @@ AGGREGATE = "KSTREAM-AGGREGATE-"
 REDUCE = "KSTREAM-REDUCE-"
 
 Emit = Literal["on_update", "on_close"]
-# Makes the operator when the topology is built: only then it is known whether old values are sent.
+# Creates the operator when the topology is built: only then is `sends_old` known.
 MakeOperator = Callable[[TableState], Operator]
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class AggregateStep(ProcessStep):
-    """An aggregate; `windows` lets a suppress below know when its results are complete."""
+    """An aggregate; a suppress below it needs `windows` to know when results are complete."""
 
     windows: Windows | None = None
 
@@ -49,7 +49,7 @@ class Window:
 
     @staticmethod
     def of(windows: Windows, emit: Emit) -> "Window":
-        """Refuse what cannot be, where the user wrote it."""
+        """Check the arguments; errors name the line of the user's call."""
         known = (TimeWindows, UnlimitedWindows, SlidingWindows, SessionWindows)
         if not isinstance(windows, known):
             raise TopologyError(
@@ -71,14 +71,14 @@ class Window:
 
     @property
     def size_ms(self) -> int:
-        """From the start to the end of a window; of sessions, nothing is known."""
+        """The size of a window; sessions have no fixed size."""
         match self.windows:
             case TimeWindows(size_ms=size_ms):
                 return size_ms
             case SlidingWindows(difference_ms=difference_ms):
                 return difference_ms
             case UnlimitedWindows():
-                return FOR_EVER_MS
+                return UNLIMITED_END_MS
             case SessionWindows():
                 return NO_LIMIT
             case _:
@@ -110,7 +110,7 @@ class Window:
             )
         if options.versioned:
             raise TopologyError(
-                f'store "{name}" of windows cannot choose_store a history',
+                f'window store "{name}" cannot be versioned',
                 at=user_line(),
                 hint="omit versioned_history",
             )
@@ -118,7 +118,7 @@ class Window:
         return options.spec(
             name,
             StoreKind.SESSION if is_session else StoreKind.TIMESTAMPED_WINDOW,
-            # Closed windows are looked for once a second or so: the store keeps them for longer.
+            # Closed windows are emitted about once a second, so the store must keep them longer.
             retention_ms=2 * needed_ms if self.on_close else needed_ms,
             window_size_ms=self.size_ms,
         )
@@ -137,7 +137,7 @@ class Window:
         adder: Adder,
         merger: Merger | None = None,
     ) -> Operator:
-        """What keeps the aggregates."""
+        """The operator that computes the aggregates."""
         caching, send_old = spec.caching, state.sends_old
         match self.windows:
             case TimeWindows() | UnlimitedWindows():
@@ -181,7 +181,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultStore:
-    """The store of the results of an aggregate: the user's options with all names decided."""
+    """The store of the results of an aggregate."""
 
     spec: StoreSpec
     window: Window | None
@@ -209,7 +209,7 @@ class ResultStore:
 def choose_store(
     graph: Graph, options: Stored, prefix: str, window: Window | None = None
 ) -> ResultStore:
-    """Decide on the store; takes a number when the user gives no name."""
+    """Choose the store of the results; it gets a generated name if the user gave none."""
     name = graph.names.new_store(prefix) if options.name is None else options.name
     if window is None:
         spec = options.table_spec(name)
@@ -234,7 +234,7 @@ def add_aggregate(
     *,
     has_store: bool = False,
 ) -> AggregateStep:
-    """Add the node of an aggregate; `has_store`: another node has brought the store already."""
+    """Add the node of an aggregate; with `has_store`, another node has added the store."""
     state, spec = result_store.state, result_store.spec
     new: Sequence[StoreSpec] = () if has_store else (spec,)
     used: Sequence[str] = (spec.name,) if has_store else ()

@@ -1,4 +1,4 @@
-"""BranchedStream: a stream on its way into several."""
+"""BranchedStream: splits a stream into branches."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
@@ -13,19 +13,19 @@ from streams.where import user_line
 K = TypeVar("K")
 V = TypeVar("V")
 
-# What to do with a branch at once: the stream it gives, if any, is the branch in the result.
+# A function of a branch; the stream that it returns, if any, replaces the branch in the result.
 Chain = Callable[[Stream[K, V]], "Stream[Any, Any] | None"]
 
 
 class BranchedStream(Generic[K, V]):
-    """Made by `split()`: add branches, then end with `default_branch` or `no_default_branch`.
+    """Created by `split()`: add branches, then end with `default_branch` or `no_default_branch`.
 
     The result names each branch: the name of the split and the branch's own, or its number from
     1 on; the default branch has number 0.
     """
 
     def __init__(self, node: StreamNode, name: str | None) -> None:
-        """For the DSL itself."""
+        """Called by `split()`."""
         self._node = node
         self._predicates: list[Predicate] = []
         self._children: list[str] = []
@@ -45,10 +45,10 @@ class BranchedStream(Generic[K, V]):
         name: str | None = None,
         chain: Chain[K, V] | None = None,
     ) -> "BranchedStream[K, V]":
-        """A branch for records that no earlier branch has taken.
+        """Add a branch for records that match no earlier branch.
 
-        `chain` is called with the branch; what it gives stands for the branch in the result, and
-        None leaves it out.
+        `chain` is called with the branch; the stream that it returns replaces the branch in the
+        result. If it returns None, the branch is not in the result.
         """
         check_function(predicate, "predicate")
         self._check_open()
@@ -59,13 +59,13 @@ class BranchedStream(Generic[K, V]):
     def default_branch(
         self, *, name: str | None = None, chain: Chain[K, V] | None = None
     ) -> dict[str, Stream[K, V]]:
-        """A branch for all other records; all branches by name."""
+        """Add a branch for all other records; returns all branches by name."""
         self._check_open()
         self._add(name, 0, chain)
         return self._branches
 
     def no_default_branch(self) -> dict[str, Stream[K, V]]:
-        """Drop all other records; all branches by name."""
+        """Drop all other records; returns all branches by name."""
         return self._branches
 
     def _check_open(self) -> None:

@@ -1,4 +1,4 @@
-"""StreamsBuilder: where every stream and table begins, and where the topology is made."""
+"""StreamsBuilder: creates streams and tables, and builds the topology."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -21,7 +21,7 @@ from streams.dsl.stored import Stored, Typed, refuse_unknown, serde_of, stored
 from streams.dsl.stream import Stream
 from streams.dsl.table import GlobalTable, Table, source_state
 from streams.errors import TopologyError
-from streams.operators.tables import KeepNewest
+from streams.operators.tables import TableSource
 from streams.operators.user_processor import UserProcessor
 from streams.processor import Processor
 from streams.state.store import StoreSpec
@@ -37,7 +37,7 @@ Topics = str | Iterable[str] | re.Pattern[str]
 
 
 class SourceOptions(TypedDict, total=False):
-    """Keywords of everything that reads a topic."""
+    """Options of all methods that read a topic."""
 
     timestamp_extractor: TimestampExtractor | None
     offset_reset: str | None  # "earliest" or "latest"
@@ -45,7 +45,7 @@ class SourceOptions(TypedDict, total=False):
 
 
 class TableOptions(SourceOptions, total=False):
-    """Keywords of everything that reads a topic as a table; `store` names its store."""
+    """Options of all methods that read a topic as a table; `store` names its store."""
 
     store: str | Stored | None
     caching: bool | None
@@ -56,7 +56,7 @@ class TableOptions(SourceOptions, total=False):
 
 
 class StreamsBuilder:
-    """Collects what the application does.
+    """Collects the operations of an application.
 
     >>> builder = StreamsBuilder()
     >>> clicks = builder.stream("clicks", key=str, value=dict)
@@ -97,9 +97,9 @@ class StreamsBuilder:
         value: Typed[Any] | None = None,
         **options: Unpack[SourceOptions],
     ) -> Stream[Any, Any]:
-        """Read a topic, several, or all whose whole name matches a pattern.
+        """Read one or more topics, or all topics whose whole name matches a pattern.
 
-        `key` and `value` are types or serdes; left out, the application's defaults.
+        `key` and `value` are types or serdes; by default the application's.
         """
         refuse_unknown(options, SourceOptions.__annotations__)
         graph = self._graph
@@ -153,26 +153,26 @@ class StreamsBuilder:
     ) -> Table[Any, Any]:
         """Read a topic as a table: the newest value of each key.
 
-        `store` names its store, so that it can be asked from outside; `versioned_history` keeps
-        older versions so long, for joins by time.
+        `store` names its store, so that it can be queried; `versioned_history` is how long older
+        versions are store_options, for joins by time.
         """
         check_topics((topic,))
         graph = self._graph
-        kept, source = _split(options, key, value)
-        store_name = kept.name or graph.names.new_store(topic + "-")
+        store_options, source = _split(options, key, value)
+        store_name = store_options.name or graph.names.new_store(topic + "-")
         name = source.get("name")
         source_name = graph.names.node(name, names.SOURCE, suffix="-source")
         table_name = graph.names.node(name, names.TABLE_SOURCE)
-        state = source_state(kept, store_name)
+        state = source_state(store_options, store_name)
         step = graph.add(
             TableSourceStep(
                 name=table_name,
                 source_name=source_name,
                 topic=topic,
                 table=state,
-                make=lambda: KeepNewest(state.store, state.sends_old),
-                key_serde=kept.key_serde,
-                value_serde=kept.value_serde,
+                make=lambda: TableSource(state.store, state.sends_old),
+                key_serde=store_options.key_serde,
+                value_serde=store_options.value_serde,
                 timestamp_extractor=source.get("timestamp_extractor"),
                 offset_reset=check_offset_reset(source.get("offset_reset")),
             )
@@ -182,9 +182,9 @@ class StreamsBuilder:
                 graph=graph,
                 step=step,
                 state=state,
-                key_serde=kept.key_serde,
-                value_serde=kept.value_serde,
-                queryable_store_name=kept.name,
+                key_serde=store_options.key_serde,
+                value_serde=store_options.value_serde,
+                queryable_store_name=store_options.name,
             )
         )
 
@@ -221,35 +221,35 @@ class StreamsBuilder:
         """Read all partitions of a topic into a store of every instance."""
         check_topics((topic,))
         graph = self._graph
-        kept, source = _split(options, key, value)
-        if kept.versioned:
+        store_options, source = _split(options, key, value)
+        if store_options.versioned:
             raise TopologyError(
                 "a global table cannot be versioned",
                 at=user_line(),
                 hint="omit versioned_history, or use table()",
             )
-        store_name = kept.name or graph.names.new_store(topic + "-")
+        store_name = store_options.name or graph.names.new_store(topic + "-")
         name = source.get("name")
         source_name = graph.names.node(name, names.SOURCE, suffix="-source")
         table_name = graph.names.node(name, names.TABLE_SOURCE)
         # The topic is the changelog; and a global table has no results to emit.
-        spec = replace(kept.table_spec(store_name), logging=False, caching=False)
+        spec = replace(store_options.table_spec(store_name), logging=False, caching=False)
         graph.add(
             GlobalTableStep(
                 name=table_name,
                 source_name=source_name,
                 topic=topic,
                 store=spec,
-                make=lambda: KeepNewest(spec),
-                key_serde=kept.key_serde,
-                value_serde=kept.value_serde,
+                make=lambda: TableSource(spec),
+                key_serde=store_options.key_serde,
+                value_serde=store_options.value_serde,
                 timestamp_extractor=source.get("timestamp_extractor"),
             )
         )
         return GlobalTable(spec)
 
     def add_state_store(self, spec: StoreSpec) -> "StreamsBuilder":
-        """A store for processors that name it."""
+        """Add a store; processors connect to it by name."""
         names.check_name(spec.name, "store")
         self._graph.add(StateStoreStep(name=spec.name, store=spec))
         return self
@@ -264,7 +264,7 @@ class StreamsBuilder:
         value: Typed[Any] | None = None,
         **options: Unpack[SourceOptions],
     ) -> "StreamsBuilder":
-        """A store of every instance that a Processor fills from all partitions of a topic."""
+        """Add a store of every instance; a Processor fills it from all partitions of a topic."""
         check_topics((topic,))
         refuse_unknown(options, SourceOptions.__annotations__)
         graph, name = self._graph, options.get("name")
@@ -284,7 +284,7 @@ class StreamsBuilder:
         return self
 
     def build(self, optimize: Optimize = False) -> Topology:
-        """The topology of everything asked so far.
+        """Build the topology of all operations so far.
 
         `optimize` is True (or "all"), False (or "none"), or the names of optimisations:
         "reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join".
@@ -293,7 +293,7 @@ class StreamsBuilder:
 
 
 def _split_topics(topics: Topics) -> tuple[re.Pattern[str] | None, tuple[str, ...]]:
-    """The pattern, or the topics, each once."""
+    """The pattern, or the distinct topics."""
     if isinstance(topics, re.Pattern):
         return topics, ()
     if isinstance(topics, str):
@@ -316,7 +316,7 @@ def _split(
         "offset_reset": options.get("offset_reset"),
         "name": options.get("name"),
     }
-    kept = stored(
+    store_options = stored(
         options.get("store"),
         key=key,
         value=value,
@@ -326,11 +326,11 @@ def _split(
         topic_config=options.get("topic_config"),
         versioned_history=options.get("versioned_history"),
     )
-    return kept, source
+    return store_options, source
 
 
 def check_topics(topics: tuple[str, ...]) -> None:
-    """Refuse what can be no topic."""
+    """Check topic names."""
     if not topics:
         raise TopologyError("no topic is given", at=user_line(), hint="name at least one")
     for topic in topics:
@@ -338,7 +338,7 @@ def check_topics(topics: tuple[str, ...]) -> None:
 
 
 def check_offset_reset(given: str | None) -> str | None:
-    """Refuse an unknown policy."""
+    """Check the reset policy."""
     if given not in (None, "earliest", "latest"):
         raise TopologyError(
             f'"offset_reset" is "{given}"', at=user_line(), hint='use "earliest" or "latest"'

@@ -27,7 +27,7 @@ COGROUP_MERGE = "COGROUPKSTREAM-MERGE-"
 
 
 class CogroupedStream(Generic[K, A]):
-    """Grouped streams of one key type. Made by `cogroup` of a GroupedStream.
+    """Grouped streams of one key type. Created by `cogroup` of a GroupedStream.
 
     >>> carts = clicks.cogroup(add_click).cogroup(orders, add_order).aggregate(Cart)
     """
@@ -35,7 +35,7 @@ class CogroupedStream(Generic[K, A]):
     __slots__ = ("_adders", "_parents")
 
     def __init__(self, adders: Mapping[AnyGroupedStream, AnyFunction]) -> None:
-        """For the DSL itself: users call `cogroup`."""
+        """Called by `cogroup`."""
         self._adders = MappingProxyType(dict(adders))
         self._parents: dict[AnyGroupedStream, Step] = {}
 
@@ -47,7 +47,7 @@ class CogroupedStream(Generic[K, A]):
     def cogroup(
         self, grouped: GroupedStream[K, V], adder: Callable[[K, V, A], A]
     ) -> "CogroupedStream[K, A]":
-        """One more stream: adder(key, value, aggregate)."""
+        """Add another stream: adder(key, value, aggregate)."""
         check_function(adder, "adder")
         if not isinstance(grouped, GroupedStream):
             raise TopologyError(
@@ -68,7 +68,7 @@ class CogroupedStream(Generic[K, A]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[K, A]:
-        """The aggregate of each key over all streams."""
+        """Aggregate the records of each key over all streams."""
         check_function(initializer, "initializer")
         return self.table(cast("AnyFunction", initializer), None, None, name, stored(**options))
 
@@ -99,7 +99,7 @@ class CogroupedStream(Generic[K, A]):
         name: str | None,
         options: Stored,
     ) -> Table[KR, A]:
-        """Add the nodes: repartitions, one aggregate for each stream, and where they meet."""
+        """Add the nodes: repartitions, one aggregate per stream, and a merge."""
         graph = self._graph
         key_serde = next((g.key_serde for g in self._adders if g.key_serde is not None), None)
         result_store = choose_store(
@@ -173,7 +173,7 @@ class TimeWindowedCogroupedStream(Generic[K, A]):
     __slots__ = ("_cogrouped", "_window")
 
     def __init__(self, cogrouped: CogroupedStream[K, A], window: Window) -> None:
-        """For the DSL itself: users call `windowed_by`."""
+        """Called by `windowed_by`."""
         self._cogrouped, self._window = cogrouped, window
 
     def aggregate(
@@ -183,7 +183,7 @@ class TimeWindowedCogroupedStream(Generic[K, A]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[Windowed[K], A]:
-        """The aggregate of each key and window over all streams."""
+        """Aggregate the records of each key and window over all streams."""
         check_function(initializer, "initializer")
         function = cast("AnyFunction", initializer)
         return self._cogrouped.table(function, None, self._window, name, stored(**options))
@@ -195,7 +195,7 @@ class SessionWindowedCogroupedStream(Generic[K, A]):
     __slots__ = ("_cogrouped", "_window")
 
     def __init__(self, cogrouped: CogroupedStream[K, A], window: Window) -> None:
-        """For the DSL itself: users call `windowed_by`."""
+        """Called by `windowed_by`."""
         self._cogrouped, self._window = cogrouped, window
 
     def aggregate(
@@ -206,7 +206,7 @@ class SessionWindowedCogroupedStream(Generic[K, A]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[Windowed[K], A]:
-        """The aggregate of each session over all streams; merger(key, left, right)."""
+        """Aggregate the records of each session over all streams; merger(key, left, right)."""
         check_function(initializer, "initializer")
         check_function(merger, "merger")
         functions = cast("tuple[AnyFunction, AnyFunction]", (initializer, merger))

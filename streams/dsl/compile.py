@@ -1,4 +1,4 @@
-"""Steps to Topology: the rules first, then node by node in the order the user asked."""
+"""Compiles steps to a Topology: optimisations first, then nodes in the order of the calls."""
 
 from streams.dsl.logical import (
     CopartitionStep,
@@ -22,14 +22,14 @@ def compile_steps(graph: Graph, optimize: Optimize = False) -> Topology:
     """The topology of a graph; the graph can be added to and compiled again."""
     optimisations = chosen(optimize)
     rewriting = rewrite(graph, optimisations)
-    writing = _Writing(rewriting, reuse_sources=REUSE_SOURCE_TOPICS in optimisations)
+    writer = _TopologyWriter(rewriting, reuse_sources=REUSE_SOURCE_TOPICS in optimisations)
     for step in rewriting.steps:
-        writing.write(step)
-    return writing.builder.build()
+        writer.write(step)
+    return writer.builder.build()
 
 
-class _Writing:
-    """One pass over the steps."""
+class _TopologyWriter:
+    """Adds steps to a TopologyBuilder."""
 
     def __init__(self, rewriting: Rewriting, *, reuse_sources: bool) -> None:
         self._rewriting = rewriting
@@ -134,7 +134,7 @@ class _Writing:
         )
 
     def _topics_above(self, step: Step) -> set[str]:
-        """Topics of the nearest sources on every way up."""
+        """Topics of the nearest source on each path upwards."""
         topics: set[str] = set()
         seen: set[Step] = set()
         waiting = list(self._rewriting.parents[step])
@@ -154,7 +154,7 @@ class _Writing:
 
 
 def _above_null_key_joins(rewriting: Rewriting) -> set[Step]:
-    """Everything above a join that passes null keys."""
+    """All steps above joins that pass null keys."""
     above: set[Step] = set()
     for step in rewriting.steps:
         if isinstance(step, ProcessStep) and step.passes_null_keys:

@@ -1,4 +1,4 @@
-"""GroupedStream and GroupedTable: what can be counted, reduced and aggregated by key."""
+"""GroupedStream and GroupedTable: count, reduce and aggregate by key."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
@@ -43,7 +43,7 @@ TABLE_REDUCE = "KTABLE-REDUCE-"
 
 
 class GroupedStream(Generic[K, V]):
-    """Records by key, to be aggregated. Made by `group_by_key` and `group_by` of a Stream.
+    """Records grouped by key; created by `group_by_key` and `group_by` of a Stream.
 
     >>> orders.group_by_key().count(store="orders-by-customer")
     """
@@ -57,15 +57,15 @@ class GroupedStream(Generic[K, V]):
         value_serde: AnySerde | None,
         name: str | None,
     ) -> None:
-        """For the DSL itself; `name` is the base of the repartition topic."""
+        """`name` is the base name of the repartition topic."""
         self.node, self.key_serde, self.value_serde = node, key_serde, value_serde
         self._name = name
         self._repartition: RepartitionStep | None = None
 
     def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> Table[K, int]:
-        """How many records of each key there were."""
+        """Count the records of each key."""
         given = stored(**options)
-        burn_store_name(self.node, given, AGGREGATE)
+        skip_store_name(self.node, given, AGGREGATE)
         result_store = self.choose_store(given.with_default_serdes(None, LongSerde()), AGGREGATE)
         return Table(self._aggregated(result_store, name, count_initializer, count_adder))
 
@@ -76,7 +76,7 @@ class GroupedStream(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[K, V]:
-        """All values of a key combined into one: reducer(old, new)."""
+        """Combine the values of each key into one: reducer(old, new)."""
         check_function(reducer, "reducer")
         given = stored(**options).with_default_serdes(None, self.value_serde)
         result_store = self.choose_store(given, REDUCE)
@@ -100,7 +100,7 @@ class GroupedStream(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[K, A]:
-        """All values of a key combined into something else: adder(key, value, aggregate).
+        """Aggregate the values of each key: adder(key, value, aggregate).
 
         >>> grouped.aggregate(lambda: 0.0, lambda key, order, total: total + order["amount"])
         """
@@ -130,7 +130,7 @@ class GroupedStream(Generic[K, V]):
         *,
         emit: Emit = "on_update",
     ) -> "TimeWindowedStream[K, V] | SessionWindowedStream[K, V]":
-        """Aggregate by windows of time; `emit="on_close"`: only complete results.
+        """Aggregate by windows of time; with `emit="on_close"`, emit only final results.
 
         >>> grouped.windowed_by(tumbling(timedelta(minutes=5), grace=timedelta(seconds=10)))
         """
@@ -151,7 +151,7 @@ class GroupedStream(Generic[K, V]):
     def choose_store(
         self, options: Stored, prefix: str, window: Window | None = None
     ) -> ResultStore:
-        """Decide on the store of a result."""
+        """Choose the store of a result."""
         given = options.with_default_serdes(self.key_serde, None)
         return choose_store(self.node.graph, given, prefix, window)
 
@@ -169,7 +169,7 @@ class GroupedStream(Generic[K, V]):
     def repartitioned(self, store_name: str) -> Step:
         """The step whose records are partitioned by the key of the group.
 
-        A repartition that the user named serves all results; else each result has its own.
+        All results share a repartition topic that the user named; otherwise each has its own.
         """
         graph = self.node.graph
         if not self.node.needs_repartition:
@@ -207,16 +207,16 @@ class GroupedStream(Generic[K, V]):
         )
 
 
-def burn_store_name(node: StreamNode | TableNode, options: Stored, prefix: str) -> None:
-    """Take a number that Kafka Streams takes too: a count with options, but no name of a store."""
+def skip_store_name(node: StreamNode | TableNode, options: Stored, prefix: str) -> None:
+    """Skip a number, as Kafka Streams does for a count with options but without a store name."""
     if options.given and options.name is None:
         node.graph.names.new_store(prefix)
 
 
 class GroupedTable(Generic[K, V]):
-    """Rows of a table by another key, to be aggregated. Made by `group_by` of a Table.
+    """Rows of a table grouped by another key; created by `group_by` of a Table.
 
-    A row that changes is subtracted from its old group before it is added to its new one.
+    A changed row is subtracted from its old group before it is added to its new one.
     """
 
     __slots__ = ("_key_serde", "_name", "_repartition", "_select", "_value_serde", "node")
@@ -229,7 +229,7 @@ class GroupedTable(Generic[K, V]):
         value_serde: AnySerde | None,
         name: str | None,
     ) -> None:
-        """For the DSL itself; `name` is the base of the repartition topic."""
+        """`name` is the base name of the repartition topic."""
         graph = node.graph
         self.node, self._key_serde, self._value_serde = node, key_serde, value_serde
         self._name = name
@@ -246,7 +246,7 @@ class GroupedTable(Generic[K, V]):
         node.state.need_old_values()
 
     def count(self, *, name: str | None = None, **options: Unpack[StoreOptions]) -> Table[K, int]:
-        """How many rows each group has."""
+        """Count the rows of each group."""
         result_store = self._choose_store(
             stored(**options).with_default_serdes(None, LongSerde()), TABLE_AGGREGATE
         )
@@ -262,7 +262,7 @@ class GroupedTable(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[K, V]:
-        """The rows of a group combined into one: adder(aggregate, value), and its inverse."""
+        """Combine the rows of each group into one: adder(aggregate, value), and its inverse."""
         check_function(adder, "adder")
         check_function(subtractor, "subtractor")
         given = stored(**options).with_default_serdes(None, self._value_serde)
@@ -289,7 +289,7 @@ class GroupedTable(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[K, A]:
-        """The rows of a group combined into something else: adder(key, value, aggregate)."""
+        """Aggregate the rows of each group: adder(key, value, aggregate)."""
         for function, kind in (
             (initializer, "initializer"),
             (adder, "adder"),
@@ -358,7 +358,7 @@ def group_table(
     value: Typed[V] | None = None,
     name: str | None = None,
 ) -> GroupedTable[K, V]:
-    """The rows of a table by what the selector gives."""
+    """Group the rows of a table by the results of the selector."""
     if name is not None:
         names.check_name(name)
     return GroupedTable(table.node, selector, serde_of(key), serde_of(value), name)

@@ -1,4 +1,4 @@
-"""What the names of a join's nodes, stores and topics begin with; see `names`."""
+"""Prefixes of the names of a join's nodes, stores and topics; see `names`."""
 
 WINDOWED = "KSTREAM-WINDOWED-"
 JOIN_THIS = "KSTREAM-JOINTHIS-"

@@ -1,7 +1,7 @@
 """Joins of streams: with another stream, with a table, with a global table.
 
-Names of nodes, stores and topics, and the order in which they take their numbers, are Kafka
-Streams'. Joins of tables are in `table_joins`; `join_table` is found here, too.
+Names of nodes, stores and topics, and the order of their numbers, are those of Kafka Streams. Joins
+of tables are in `table_joins`; `join_table` is exported here, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,11 +54,11 @@ def join_stream(  # noqa: PLR0913 - one argument per option
     key_mapper: AnyFunction | None = None,
     **options: Unpack[JoinOptions],
 ) -> AnyStream:
-    """A stream joined with whatever it is."""
+    """Join a stream with a stream, table or global table."""
     check_function(joiner, "joiner")
     chosen = JoinSettings.of(joiner, options)
     if isinstance(other, Stream):
-        _refuse("grace", grace, "give the grace to the join's window: join_within(..., grace=...)")
+        _refuse("grace", grace, "set the grace of the join's window: join_within(..., grace=...)")
         _refuse("key_mapper", key_mapper, "two streams are joined by their keys; use select_key")
         if not isinstance(within, JoinWindows):
             raise TopologyError(
@@ -87,7 +87,7 @@ def join_stream(  # noqa: PLR0913 - one argument per option
 
 @dataclass(frozen=True, slots=True)
 class JoinSettings:
-    """What the user said of one join."""
+    """The options of one join."""
 
     joiner: Joiner
     key_serde: AnySerde | None
@@ -101,7 +101,7 @@ class JoinSettings:
 
     @classmethod
     def of(cls, joiner: AnyFunction, options: JoinOptions) -> "JoinSettings":
-        """The keywords of a join."""
+        """Read the options of a join."""
         refuse_unknown(options, JoinOptions.__annotations__)
         name, store_name = options.get("name"), options.get("store_name")
         if store_name is not None:
@@ -118,8 +118,8 @@ class JoinSettings:
             dict(options.get("topic_config") or {}),
         )
 
-    def kept(self, store: StoreSpec) -> StoreSpec:
-        """A store of the join, kept as the user wants."""
+    def apply_to(self, store: StoreSpec) -> StoreSpec:
+        """Apply the user's options to a store of the join."""
         return replace(
             store,
             logging=self.logging,
@@ -138,7 +138,7 @@ def _refuse(name: str, given: object, hint: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StreamJoinPlan:
-    """Names and stores of a join of two streams, found before its steps are made."""
+    """Names and stores of a join of two streams, chosen before its steps are created."""
 
     keep_left: str
     keep_right: str
@@ -172,7 +172,7 @@ def _with_stream(
     merge = _add_stream_join(left, right, plan, _sides(plan, chosen.joiner, kind, within), kind)
     graph.add(CopartitionStep(name="", parents=(left.step, right.step)))
     if kind == "inner":
-        _offer_self_join(left, merge, plan, chosen.joiner, within)
+        _add_self_join_candidate(left, merge, plan, chosen.joiner, within)
     return Stream(StreamNode(graph=graph, step=merge, key_serde=key_serde))
 
 
@@ -199,7 +199,7 @@ def _plan(
         base = (
             join_names.OUTER_SHARED + number if store_name is None else store_name + shared_suffix
         )
-        pending = chosen.kept(_bytes_store(f"{base}-store"))
+        pending = chosen.apply_to(_bytes_store(f"{base}-store"))
     this_base = this if store_name is None else store_name + this_suffix
     other_base = other if store_name is None else store_name + other_suffix
     return _StreamJoinPlan(
@@ -208,8 +208,8 @@ def _plan(
         join_left=this if name is None else name + this_suffix,
         join_right=other if name is None else name + other_suffix,
         merge=counter.node(name, names.MERGE, suffix="-merge"),
-        left_store=chosen.kept(_window_store(this_base, within, key_serde, left_serde)),
-        right_store=chosen.kept(_window_store(other_base, within, key_serde, right_serde)),
+        left_store=chosen.apply_to(_window_store(this_base, within, key_serde, left_serde)),
+        right_store=chosen.apply_to(_window_store(other_base, within, key_serde, right_serde)),
         pending_store=pending,
     )
 
@@ -310,14 +310,14 @@ def _keep_step(
     )
 
 
-def _offer_self_join(
+def _add_self_join_candidate(
     node: StreamNode,
     merge: ProcessStep,
     plan: _StreamJoinPlan,
     joiner: Joiner,
     within: JoinWindows,
 ) -> None:
-    """Should both sides turn out to be one stream, one store is enough."""
+    """Prepare the replacement that is used if both sides are the same stream."""
     join_left, join_right = merge.parents
     (keep_left,), (keep_right,) = join_left.parents, join_right.parents
 
@@ -360,7 +360,7 @@ def _with_table(
     buffer: tuple[StoreSpec, ...] = ()
     key_serde = chosen.key_serde or stream.key_serde
     if grace_ms is not None:
-        spec = chosen.kept(_bytes_store(f"{name}-Buffer"))
+        spec = chosen.apply_to(_bytes_store(f"{name}-Buffer"))
         buffer = (spec,)
         operator = GracefulStreamTableJoin(
             join, grace_ms, spec.name, key_serde, chosen.value_serde or stream.value_serde
@@ -403,7 +403,7 @@ def _checked_grace_ms(grace: Duration, state: TableState) -> int:
 
 
 def _history_ms(state: TableState) -> int | None:
-    """How far the table, or the tables it is computed from, remember."""
+    """The history of the table, or the shortest of the tables that it is computed from."""
     if state.store is not None:
         return state.store.history_ms
     known = [found for parent in state.parents if (found := _history_ms(parent)) is not None]
@@ -422,7 +422,7 @@ def _with_global_table(
     left: bool,
 ) -> AnyStream:
     graph = stream.graph
-    # Kafka names the inner join so, too.
+    # Kafka Streams uses this prefix for the inner join, too.
     name = graph.names.node(chosen.name, join_names.LEFT_JOIN)
     operator = GlobalJoin(table.view, key_mapper, chosen.joiner, left=left)
     step = graph.add(

@@ -1,10 +1,10 @@
-"""Steps: what the user asked for, in the order it was asked, before it becomes a Topology.
+"""Steps: the operations of the user, in the order of the calls, before they become a Topology.
 
-A step is mutable only in what later calls may still ask of it (that old values are sent, that a
-table is kept in a store). `dsl/optimise.py` rewrites steps, `dsl/compile.py` turns them into nodes.
+A step changes only if later calls require it (old values are sent, or a table gets a store).
+`dsl/optimise.py` rewrites steps, `dsl/compile.py` turns them into nodes.
 
-A Graph holds the steps of one builder. A Stream or Table of the user is a StreamNode or TableNode:
-the step it comes from, and what is known of its keys and values.
+A Graph holds the steps of one builder. A Stream or Table of the user has a StreamNode or TableNode:
+the step that its records come from, and their serdes.
 """
 
 import re
@@ -26,7 +26,7 @@ S = TypeVar("S", bound="Step")
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Step:
-    """One thing the user asked for; `name` is that of its main node, `where` the user's line."""
+    """One operation; `name` is the name of its main node, `where` the line of the user's call."""
 
     name: str
     parents: tuple["Step", ...] = ()
@@ -47,16 +47,16 @@ class SourceStep(Step):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ProcessStep(Step):
-    """One processor node. The operator and its stores are made when the topology is built.
+    """One processor node. The operator and its stores are created when the topology is built.
 
     `new_stores` are added with this node and connected to it; `stores` are names of stores that
-    other steps add, connected too.
+    other steps add, which are connected, too.
     """
 
     make: Callable[[], Operator]
     new_stores: Callable[[], Sequence[StoreSpec]] = tuple
     stores: Callable[[], Sequence[str]] = tuple
-    changes_key: bool = False  # what follows must be repartitioned before it is grouped or joined
+    changes_key: bool = False  # records must be repartitioned before they are grouped or joined
     keeps_values: bool = True  # False: the value changes, so a repartition may not move above it
     merges: bool = False  # `merge()`: a repartition of both sides may move below it, not above
     passes_null_keys: bool = False  # a left or outer join: repartitions above it let null keys pass
@@ -64,7 +64,7 @@ class ProcessStep(Step):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class TableSourceStep(Step):
-    """Read a topic as a table: a source node, and a processor (`name`) that keeps the newest."""
+    """Read a topic as a table: a source node, and a processor (`name`) for its store."""
 
     source_name: str
     topic: str
@@ -103,7 +103,7 @@ class RepartitionStep(Step):
     value_serde: Serde[Any] | None = None
     partitions: int | None = None
     partitioner: Partitioner | None = None
-    explicit: bool = False  # asked for by `repartition()`: never merged with others
+    explicit: bool = False  # created by `repartition()`: never merged with others
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -130,21 +130,21 @@ class CopartitionStep(Step):
 
 @dataclass(eq=False, slots=True)
 class TableState:
-    """What is known of one table while the DSL is being used; operators read it when made."""
+    """The properties of a table while the DSL is used; operators read them when created."""
 
     parents: tuple["TableState", ...] = ()
-    store: StoreSpec | None = None  # None: not kept in a store (yet)
+    store: StoreSpec | None = None  # None: it has no store (yet)
     sends_old: bool = False
     always_stored: bool = False  # aggregates: their operator has the store anyway
     versioned: bool = False
     forces_parents: bool = False  # joins of tables: the tables above get stores in any case
-    make_view: Callable[[], TableView] | None = None  # for tables that no store keeps
+    make_view: Callable[[], TableView] | None = None  # for tables without a store
     need_store: Callable[[], None] | None = None  # source tables: get a store
 
     def need_old_values(self, *, force: bool = True) -> bool:
-        """Let every change carry the old value, from its own store or from the tables above.
+        """Send the old value with every change, from the table's store or from the tables above.
 
-        Without `force` no table gets a store for it; the answer is whether old values are sent.
+        Without `force` no table gets a store for this; returns whether old values are sent.
         """
         if self.sends_old:
             return True
@@ -164,7 +164,7 @@ class TableState:
         return True
 
     def view(self) -> TableView:
-        """How to look the table's values up; a source table is kept in a store from now on."""
+        """The view for lookups in the table; a source table gets a store."""
         if self.store is None and self.need_store is not None:
             self.need_store()
         if self.store is not None:
@@ -175,10 +175,10 @@ class TableState:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class SelfJoinCandidate:
-    """A join of two streams that may turn out to be one stream.
+    """A join of two streams that may be the same stream.
 
-    When both windows have the same parent and the optimisation is on, the steps in `dropped` go
-    and `joined` takes the place of `merge`, below the left window.
+    If both windows have the same parent and the optimisation is on, the steps in `dropped` are
+    removed and `joined` replaces `merge`, below the left window.
     """
 
     left: Step  # keeps the window of one side
@@ -189,7 +189,7 @@ class SelfJoinCandidate:
 
 
 class Graph:
-    """Everything that was asked of one builder, in order."""
+    """All steps of one builder, in order."""
 
     def __init__(self) -> None:
         self.names = Names()
@@ -197,7 +197,7 @@ class Graph:
         self.self_joins: list[SelfJoinCandidate] = []
 
     def add(self, step: S) -> S:
-        """Add a step after all others; one that is there already stays where it is."""
+        """Add a step at the end, unless it has been added before."""
         if step not in self.steps:
             step.where = step.where or user_line()
             self.steps.append(step)
@@ -211,7 +211,7 @@ class Graph:
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
     ) -> RepartitionStep:
-        """A repartition that is not added yet; takes three numbers."""
+        """Create a repartition without adding it; uses three numbers."""
         sink, null_filter, source = (self.names.new(prefix) for prefix in (SINK, FILTER, SOURCE))
         step = named_repartition(parent, base_name, key_serde=key_serde, value_serde=value_serde)
         if is_generated(base_name):
@@ -241,18 +241,18 @@ def named_repartition(
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class StreamNode:
-    """A stream of the user: the step its records come from."""
+    """A stream of the user, and the step that its records come from."""
 
     graph: Graph
     step: Step
     key_serde: Serde[Any] | None = None
     value_serde: Serde[Any] | None = None
     needs_repartition: bool = False  # keys have changed since the records were partitioned
-    repartition: RepartitionStep | None = None  # made for an unnamed join; the next one uses it too
+    repartition: RepartitionStep | None = None  # of an unnamed join; later unnamed joins share it
 
     @property
     def name(self) -> str:
-        """The name of its last node: what its repartition topic is named after."""
+        """The name of its last node, and the base name of its repartition topic."""
         return self.step.name
 
     def repartitioned(
@@ -262,9 +262,9 @@ class StreamNode:
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
     ) -> "StreamNode":
-        """The stream itself, or, when its keys have changed, the same through an internal topic.
+        """The stream, read through a repartition topic if its keys have changed.
 
-        For joins: serdes left out are the stream's own, and all unnamed joins of one stream share
+        For joins: omitted serdes are those of the stream, and all unnamed joins of one stream share
         one topic.
         """
         if not self.needs_repartition:
@@ -286,7 +286,7 @@ class StreamNode:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class TableNode:
-    """A table of the user: the step its changes come from."""
+    """A table of the user, and the step that its changes come from."""
 
     graph: Graph
     step: Step

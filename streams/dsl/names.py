@@ -1,8 +1,8 @@
-"""Names of nodes, stores and internal topics: Kafka Streams' own, by the order of calls.
+"""Names of nodes, stores and internal topics: those of Kafka Streams, by the order of calls.
 
-One counter serves all. An operation takes its numbers even when the user names it, so that naming
-one operation renames no other. Names are stored state: a change here loses the state of running
-applications.
+One counter is used for all. An operation uses its numbers even if the user names it, so that naming
+one operation does not rename others. Names are stored state: running applications lose their state
+if a name changes.
 """
 
 import re
@@ -43,7 +43,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_name(name: str, kind: str = "name") -> str:
-    """Refuse what could be no part of a topic's name."""
+    """Check that a name can be part of a topic name."""
     if not isinstance(name, str) or not _LEGAL.fullmatch(name) or name in (".", ".."):
         raise TopologyError(
             f'{kind} "{name}" is not allowed',
@@ -60,12 +60,12 @@ def check_name(name: str, kind: str = "name") -> str:
 
 
 def is_generated(name: str) -> bool:
-    """Whether a name ends with a number of the counter, so that its topic's nodes do too."""
+    """Whether a name was generated; then the nodes of its topic have generated names, too."""
     return _GENERATED.fullmatch(name) is not None
 
 
 class Names:
-    """The counter of one builder."""
+    """Generates the names of one builder."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -77,10 +77,10 @@ class Names:
         return f"{prefix}{number:010d}"
 
     def new_store(self, prefix: str) -> str:
-        """The next name of a store that the user does not name."""
+        """The next name of a store without a name from the user."""
         return self.new(prefix + STATE_STORE)
 
     def node(self, name: str | None, prefix: str, *, suffix: str = "") -> str:
-        """The user's name and a suffix, or a new one; a number is taken in any case."""
+        """The user's name with a suffix, or a generated one; a number is used in both cases."""
         generated = self.new(prefix)
         return generated if name is None else check_name(name + suffix)

@@ -1,9 +1,9 @@
 """Rules that rewrite steps before they become nodes.
 
-Always: sources of the same topics become one. When asked for: a source table's topic is its
-changelog; the repartitions below one change of keys become one, right after it; a join of a stream
-with itself keeps one window instead of two. Each changes internal topics, so an application must
-not change its optimisations while it has state.
+Always: sources of the same topics are merged. On request: the topic of a source table serves as its
+changelog; the repartitions below one key-changing step are merged, right after that step; a join of
+a stream with itself keeps one window instead of two. Each of these changes internal topics, so an
+application must not change its optimisations while it has state.
 """
 
 import re
@@ -30,7 +30,7 @@ Optimize = bool | str | Iterable[str]
 
 
 def chosen(optimize: Optimize) -> frozenset[str]:
-    """The names of the optimisations that the user asks for."""
+    """The names of the optimisations that the user has chosen."""
     if isinstance(optimize, bool):
         return ALL if optimize else frozenset()
     given = optimize.split(",") if isinstance(optimize, str) else list(optimize)
@@ -50,7 +50,7 @@ def chosen(optimize: Optimize) -> frozenset[str]:
 
 
 class Rewriting:
-    """The steps of a graph while rules rewrite them; the graph itself stays as the user made it."""
+    """The steps of a graph while rules rewrite them; the graph itself does not change."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -58,22 +58,22 @@ class Rewriting:
         self.parents = {step: list(step.parents) for step in graph.steps}
 
     def children(self, step: Step) -> list[Step]:
-        """Steps that have it as parent, in order."""
+        """The steps that have this one as a parent, in order."""
         return [other for other in self.steps if step in self.parents[other]]
 
     def replace_parent(self, step: Step, old: Step, new: Step) -> None:
-        """Let a step hang below another one."""
+        """Change a parent of a step."""
         self.parents[step] = [new if parent is old else parent for parent in self.parents[step]]
 
     def replace(self, old: Step, new: Step) -> None:
-        """Put a step in the place of another one."""
+        """Replace a step by another one."""
         self.steps[self.steps.index(old)] = new
         self.parents[new] = self.parents.pop(old)
         for child in self.children(old):
             self.replace_parent(child, old, new)
 
     def remove(self, step: Step) -> None:
-        """Take a step out; its children hang below its parents."""
+        """Remove a step; its parents become the parents of its children."""
         above = self.parents.pop(step)
         self.steps.remove(step)
         for child in self.children(step):
@@ -83,7 +83,7 @@ class Rewriting:
             self.parents[child] = rest
 
     def above(self, step: Step) -> Iterator[Step]:
-        """A step and everything above it, each once."""
+        """A step and all steps above it, without duplicates."""
         seen: set[Step] = set()
         waiting = [step]
         while waiting:
@@ -106,7 +106,7 @@ def rewrite(graph: Graph, optimisations: frozenset[str]) -> Rewriting:
 
 
 def merge_equal_sources(rewriting: Rewriting) -> None:
-    """Sources of the same topics become the first of them."""
+    """Merge sources of the same topics into the first one."""
     first_of: dict[object, SourceStep | TableSourceStep] = {}
     for step in list(rewriting.steps):
         topics: list[object] = []
@@ -159,7 +159,7 @@ def _merge_source(
 
 
 def rewrite_self_joins(rewriting: Rewriting) -> None:
-    """Joins of a stream with itself keep one window."""
+    """Rewrite joins of a stream with itself, so that they keep one window."""
     for join in rewriting.graph.self_joins:
         if rewriting.parents[join.left] == rewriting.parents[join.right]:
             for step in join.dropped:
@@ -169,9 +169,9 @@ def rewrite_self_joins(rewriting: Rewriting) -> None:
 
 
 def merge_repartitions(rewriting: Rewriting) -> None:
-    """All repartitions below one change of keys become one, right after it.
+    """Merge all repartitions below one key-changing step into one, right after that step.
 
-    Not those with a change of values on the way: the topic would hold other values.
+    Not those below a change of values: the topic would have other values.
     """
     by_changer: dict[Step, list[RepartitionStep]] = {}
     for step in rewriting.steps:
@@ -183,7 +183,7 @@ def merge_repartitions(rewriting: Rewriting) -> None:
                 by_changer[changer].append(step)
     _move_below_merges(rewriting, by_changer)
     for changer, repartitions in by_changer.items():
-        # One that gets records past this change of keys, too, stays where it is.
+        # A repartition that also gets records from elsewhere is not moved.
         movable = [r for r in repartitions if _all_pass(rewriting, r, changer)]
         if movable:
             _merge_below(rewriting, changer, movable)
@@ -198,8 +198,8 @@ def _changes_record(step: Step) -> bool:
 
 
 def _find_above(rewriting: Rewriting, step: Step, wanted: Callable[[Step], bool]) -> Step | None:
-    """A step itself or the nearest above it; after a merge, on the last way that has any."""
-    known: dict[Step, Step | None] = {}  # ways may meet again above: each is walked once
+    """The step itself or the nearest one above it; above a merge, on the last path that has one."""
+    known: dict[Step, Step | None] = {}  # paths may meet again above: each step is visited once
 
     def find(step: Step) -> Step | None:
         if wanted(step):
@@ -217,7 +217,7 @@ def _find_above(rewriting: Rewriting, step: Step, wanted: Callable[[Step], bool]
 
 
 def _all_pass(rewriting: Rewriting, step: Step, through: Step) -> bool:
-    """Whether every way up from a step leads through another one."""
+    """Whether every path upwards from a step leads through another one."""
     seen = {through}
     waiting = [step]
     while waiting:
@@ -233,7 +233,7 @@ def _all_pass(rewriting: Rewriting, step: Step, through: Step) -> bool:
 
 
 def _move_below_merges(rewriting: Rewriting, by_changer: dict[Step, list[RepartitionStep]]) -> None:
-    """A merge between changes of keys and all their repartitions takes the changers' place."""
+    """Treat a merge between key-changing steps and all their repartitions as the changer."""
     for merge in [s for s in rewriting.steps if isinstance(s, ProcessStep) and s.merges]:
         above = set(rewriting.above(merge))
         moved: list[RepartitionStep] = []
@@ -257,7 +257,7 @@ def _merge_below(rewriting: Rewriting, changer: Step, repartitions: list[Reparti
         child = _find_above(
             rewriting, repartition, lambda found: changer in rewriting.parents[found]
         )
-        assert child is not None, "a repartition hangs below its change of keys"
+        assert child is not None, "a repartition is below its key-changing step"
         rewriting.replace_parent(child, changer, merged)
         if child is repartition:
             rewriting.parents[repartition] = [merged]

@@ -1,4 +1,4 @@
-"""Serdes and stores as the user asks for them: by keyword, with defaults for all."""
+"""The options of serdes and stores, with defaults."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,32 +17,32 @@ T = TypeVar("T")
 
 # A Python type that has an obvious serde, or a serde.
 Typed = type[T] | Serde[T]
-# Any, because a serde of one type is none of object.
+# Any, because a serde of a type is not a serde of object.
 AnySerde = Serde[Any]
 
 
 def serde_of(given: Typed[Any] | None, default: AnySerde | None = None) -> AnySerde | None:
-    """The serde of a type, or the given one; nothing given: the default."""
+    """The serde of a type, or the given serde, or the default if nothing is given."""
     return default if given is None else serdes.serde_of(given, at=user_line())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """How a table is kept; what is left out is for the operation to say."""
+    """How a table is stored; the operation has defaults for what is not set."""
 
-    name: str | None = None  # None: the operation makes one
+    name: str | None = None  # None: the operation generates one
     key_serde: AnySerde | None = None
     value_serde: AnySerde | None = None
-    caching: bool | None = None  # None: on, where results can be held back at all
+    caching: bool | None = None  # None: on, if results can be cached at all
     logging: bool = True
     persistent: bool = True
     retention_ms: int | None = None
     topic_config: Mapping[str, str] | None = None
     history_ms: int | None = None  # a versioned store
-    given: bool = False  # the user said anything at all
+    given: bool = False  # the user has set any option
 
     def with_default_serdes(self, key: AnySerde | None, value: AnySerde | None) -> "Stored":
-        """The same, with serdes where the user gave none."""
+        """The same, with default serdes where the user has set none."""
         return replace(
             self,
             key_serde=key if self.key_serde is None else self.key_serde,
@@ -55,7 +55,7 @@ class Stored:
         return self.history_ms is not None
 
     def table_spec(self, name: str) -> StoreSpec:
-        """The store of a table by key: timestamped, or versioned when the user wants history."""
+        """The store of a table by key: timestamped, or versioned if the user wants a history."""
         kind = StoreKind.VERSIONED if self.versioned else StoreKind.TIMESTAMPED_KEY_VALUE
         return self.spec(name, kind)
 
@@ -67,7 +67,7 @@ class Stored:
         retention_ms: int = NO_LIMIT,
         window_size_ms: int = NO_LIMIT,
     ) -> StoreSpec:
-        """A store of any kind; the user's retention wins over the one given here."""
+        """A store of any kind; the user's retention takes precedence over the given one."""
         return StoreSpec(
             name=name,
             kind=kind,
@@ -84,7 +84,7 @@ class Stored:
 
 
 class StoreOptions(TypedDict, total=False):
-    """Keywords of every operation that makes a table; see `stored`."""
+    """Options of every operation that creates a table; see `stored`."""
 
     store: str | Stored | None
     # Any, because the operation's own type variables cannot be named here.
@@ -110,7 +110,7 @@ def stored(  # noqa: PLR0913 - one argument per option
     topic_config: Mapping[str, str] | None = None,
     versioned_history: Duration | None = None,
 ) -> Stored:
-    """The options of an operation that makes a table, as one value."""
+    """The options of an operation that creates a table, as one value."""
     if isinstance(store, Stored):
         return store.with_default_serdes(serde_of(key), serde_of(value))
     options = Stored(
@@ -130,7 +130,7 @@ def stored(  # noqa: PLR0913 - one argument per option
 
 
 def refuse_unknown(options: Mapping[str, object], known: Iterable[str]) -> None:
-    """Refuse keywords that an operation does not know: they may be misspelt."""
+    """Check that there are no unknown options."""
     allowed = list(known)
     for name in options:
         if name not in allowed:
@@ -143,11 +143,11 @@ def refuse_unknown(options: Mapping[str, object], known: Iterable[str]) -> None:
 
 
 class JoinOptions(TypedDict, total=False):
-    """Keywords that every join of a stream takes.
+    """Options of all joins of a stream.
 
     `key`, `value` and `other_value` are the serdes of the key, of this side's and of the other
-    side's value. `store_name` is the base of the names of a stream-stream join's stores; the last
-    three say how those, and the buffer of a join with grace, are kept.
+    side's value. `store_name` is the base name of the stores of a stream-stream join. The last
+    three are options of those stores, and of the buffer of a join with grace.
     """
 
     with_key: bool  # the joiner gets the key first

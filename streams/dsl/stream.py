@@ -1,9 +1,9 @@
-"""Stream: records as they come. Every operation gives a new Stream, or a Table, or ends it.
+"""Stream: a stream of records. Operations return a new Stream or a Table, or end the stream.
 
-How the modules of the DSL know each other: a Stream wraps a `logical.StreamNode`, a Table a
-`logical.TableNode` (both as `.node`). `grouped`, `windowed`, `cogrouped`, `joins` and `suppressed`
-may import `stream` and `table` at the top; `stream` and `table` import each other and those only
-inside the method that needs them, so that no import is circular.
+A Stream has a `logical.StreamNode`, a Table a `logical.TableNode` (both as `.node`). `grouped`,
+`windowed`, `cogrouped`, `joins` and `suppressed` may import `stream` and `table` at the top;
+`stream` and `table` import each other and those modules only inside the methods that need them, so
+that no import is circular.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,17 +38,17 @@ AnyFunction = Callable[..., Any]
 # joiner(this side's value, the other side's), or, with_key, joiner(key, this, other).
 Joiner = Callable[[V, VO], V2] | Callable[[K, V, VO], V2]
 
-# Operations that take no number when the user names them.
-_NAMED_FOR_NOTHING = frozenset({names.PROCESSOR, names.PROCESS_VALUES})
+# Operations that use no number when the user names them.
+_WITHOUT_NUMBERS = frozenset({names.PROCESSOR, names.PROCESS_VALUES})
 
 
 class Stream(Generic[K, V]):
-    """An endless run of records, each a fact of its own."""
+    """An unbounded sequence of records, each an independent event."""
 
     __slots__ = ("node",)
 
     def __init__(self, node: StreamNode) -> None:
-        """For the DSL itself: users get streams from a StreamsBuilder."""
+        """Called by the DSL: users get streams from a StreamsBuilder."""
         self.node = node
 
     # ---- one record at a time
@@ -56,7 +56,7 @@ class Stream(Generic[K, V]):
     def filter(
         self, predicate: Callable[[K, V], object], *, name: str | None = None
     ) -> "Stream[K, V]":
-        """Only the records for which the predicate is true.
+        """Keep only the records for which the predicate is true.
 
         >>> orders.filter(lambda key, order: order["amount"] > 100)
         """
@@ -67,7 +67,7 @@ class Stream(Generic[K, V]):
     def filter_not(
         self, predicate: Callable[[K, V], object], *, name: str | None = None
     ) -> "Stream[K, V]":
-        """Only the records for which the predicate is false."""
+        """Keep only the records for which the predicate is false."""
         check_function(predicate, "predicate")
         operator = stateless.Filter(cast(AnyFunction, predicate), negate=True)
         return Stream(self._then(operator, names.FILTER, name))
@@ -75,7 +75,7 @@ class Stream(Generic[K, V]):
     def map(
         self, mapper: Callable[[K, V], tuple[K2, V2]], *, name: str | None = None
     ) -> "Stream[K2, V2]":
-        """Another key and value for each record."""
+        """Replace the key and value of each record."""
         check_function(mapper, "mapper")
         operator = stateless.Map(cast(AnyFunction, mapper))
         return Stream(self._then(operator, names.MAP, name, new_key=True, new_value=True))
@@ -91,7 +91,7 @@ class Stream(Generic[K, V]):
     def map_values(
         self, mapper: AnyFunction, *, with_key: bool = False, name: str | None = None
     ) -> "Stream[K, Any]":
-        """Another value for each record; `with_key`: the mapper gets the key too."""
+        """Replace the value of each record; with `with_key`, the mapper also gets the key."""
         check_function(mapper, "mapper")
         operator = stateless.MapValues(mapper, with_key=with_key)
         return Stream(self._then(operator, names.MAP_VALUES, name, new_value=True))
@@ -99,7 +99,7 @@ class Stream(Generic[K, V]):
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[K2, V2]]], *, name: str | None = None
     ) -> "Stream[K2, V2]":
-        """Any number of records for each one."""
+        """Replace each record by any number of records."""
         check_function(mapper, "mapper")
         operator = stateless.FlatMap(cast(AnyFunction, mapper))
         return Stream(self._then(operator, names.FLAT_MAP, name, new_key=True, new_value=True))
@@ -119,7 +119,7 @@ class Stream(Generic[K, V]):
     def flat_map_values(
         self, mapper: AnyFunction, *, with_key: bool = False, name: str | None = None
     ) -> "Stream[K, Any]":
-        """Any number of values for each one, under the same key."""
+        """Replace each record by any number of records with the same key."""
         check_function(mapper, "mapper")
         operator = stateless.FlatMapValues(mapper, with_key=with_key)
         return Stream(self._then(operator, names.FLAT_MAP_VALUES, name, new_value=True))
@@ -127,13 +127,13 @@ class Stream(Generic[K, V]):
     def select_key(
         self, selector: Callable[[K, V], K2], *, name: str | None = None
     ) -> "Stream[K2, V]":
-        """Another key for each record."""
+        """Replace the key of each record."""
         check_function(selector, "selector")
         operator = stateless.SelectKey(cast(AnyFunction, selector))
         return Stream(self._then(operator, names.SELECT_KEY, name, new_key=True))
 
     def peek(self, action: Callable[[K, V], object], *, name: str | None = None) -> "Stream[K, V]":
-        """Call an action with each record, which continues unchanged."""
+        """Call an action with each record, and pass it on unchanged."""
         check_function(action, "action")
         return Stream(self._then(stateless.Peek(cast(AnyFunction, action)), names.PEEK, name))
 
@@ -169,7 +169,7 @@ class Stream(Generic[K, V]):
         return BranchedStream(self.node, name)
 
     def merge(self, other: "Stream[K, V]", *, name: str | None = None) -> "Stream[K, V]":
-        """The records of both streams, in no order between the two."""
+        """Merge both streams; there is no order between their records."""
         check_stream(other, self.node)
         graph, mine, others = self.node.graph, self.node, other.node
         step = graph.add(
@@ -184,7 +184,7 @@ class Stream(Generic[K, V]):
             StreamNode(
                 graph=graph,
                 step=step,
-                # Serdes of the two may differ; if they are the same object they serve both.
+                # The serdes of the two may differ; they are kept only if they are the same object.
                 key_serde=mine.key_serde if mine.key_serde is others.key_serde else None,
                 value_serde=mine.value_serde if mine.value_serde is others.value_serde else None,
                 needs_repartition=mine.needs_repartition or others.needs_repartition,
@@ -202,7 +202,7 @@ class Stream(Generic[K, V]):
         value: Typed[V] | None = None,
         name: str | None = None,
     ) -> "Stream[K, V]":
-        """The same records, sent through an internal topic by their present keys."""
+        """Send the records through an internal topic, partitioned by their current keys."""
         graph = self.node.graph
         if partitions is not None and partitions < 1:
             raise TopologyError(
@@ -229,7 +229,7 @@ class Stream(Generic[K, V]):
         partitioner: Partitioner | None = None,
         name: str | None = None,
     ) -> None:
-        """Write the records to a topic, or to the one that a function names for each record."""
+        """Write the records to a topic, or to the topic that a function returns for each record."""
         if not callable(topic):
             names.check_name(topic, "topic")
         graph = self.node.graph
@@ -247,7 +247,7 @@ class Stream(Generic[K, V]):
     def to_table(
         self, *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> "Table[K, V]":
-        """The newest value of each key. Records without a key are dropped."""
+        """Convert to a table: the latest value of each key. Records without a key are dropped."""
         from streams.dsl.table import table_of_stream
 
         return table_of_stream(self, stored(**options), name)
@@ -257,7 +257,7 @@ class Stream(Generic[K, V]):
     def group_by_key(
         self, *, key: Typed[K] | None = None, value: Typed[V] | None = None, name: str | None = None
     ) -> "GroupedStream[K, V]":
-        """Group by the present key; `name` is for the repartition topic, if one is needed."""
+        """Group by the current key; `name` is for the repartition topic, if one is needed."""
         from streams.dsl.grouped import GroupedStream
 
         if name is not None:
@@ -323,10 +323,11 @@ class Stream(Generic[K, V]):
         key_mapper: AnyFunction | None = None,
         **options: Unpack[JoinOptions],
     ) -> "Stream[K, Any]":
-        """Pairs of records with the same key: of another stream within a time, or with a table.
+        """Join records with the same key: of another stream within a time window, or of a table.
 
-        Streams need `within`; a table may have `grace`, for which records wait so that older
-        versions are joined right; a global table needs `key_mapper`, its key of a record.
+        Streams require `within`. A versioned table can have a `grace`: records wait for late
+        changes of the table. A global table requires `key_mapper`, which returns its key for a
+        record.
         """
         from streams.dsl.joins import join_stream
 
@@ -377,7 +378,7 @@ class Stream(Generic[K, V]):
         key_mapper: AnyFunction | None = None,
         **options: Unpack[JoinOptions],
     ) -> "Stream[K, Any]":
-        """The same, and each record of this side that has no partner is joined with None."""
+        """As `join`, and each record of this side without a match is joined with None."""
         from streams.dsl.joins import join_stream
 
         return join_stream(
@@ -398,7 +399,7 @@ class Stream(Generic[K, V]):
         within: JoinWindows,
         **options: Unpack[JoinOptions],
     ) -> "Stream[K, V2]":
-        """The same, and records of either side without partner are joined with None."""
+        """As `join`, and records of either side without a match are joined with None."""
         from streams.dsl.joins import join_stream
 
         return join_stream(self, other, joiner, kind="outer", within=within, **options)
@@ -412,9 +413,9 @@ class Stream(Generic[K, V]):
         stores: Iterable[str | StoreSpec] = (),
         name: str | None = None,
     ) -> "Stream[K2, V2]":
-        """Call a Processor with each record; what it forwards is the new stream.
+        """Call a Processor with each record; the records that it forwards are the new stream.
 
-        The supplier makes a new object for each task. `stores` are names of stores added to the
+        The supplier returns a new object for each task. `stores` are names of stores added to the
         builder, or specifications of new ones.
         """
         operator = UserProcessor(supplier, at=user_line())
@@ -431,7 +432,7 @@ class Stream(Generic[K, V]):
         stores: Iterable[str | StoreSpec] = (),
         name: str | None = None,
     ) -> "Stream[K, V2]":
-        """The same, with a Processor that keeps each record's key."""
+        """As `process`, with a Processor that does not change keys."""
         operator = UserValueProcessor(supplier, at=user_line())
         return Stream(
             self._then(operator, names.PROCESS_VALUES, name, new_value=True, stores=tuple(stores))
@@ -447,9 +448,9 @@ class Stream(Generic[K, V]):
         new_value: bool = False,
         stores: Sequence[str | StoreSpec] = (),
     ) -> StreamNode:
-        """The stream after one more node."""
+        """Add a node; returns the stream after it."""
         node = self.node
-        if name is None or prefix not in _NAMED_FOR_NOTHING:
+        if name is None or prefix not in _WITHOUT_NUMBERS:
             name = node.graph.names.node(name, prefix)
         specs = tuple(store for store in stores if isinstance(store, StoreSpec))
         used = tuple(store for store in stores if isinstance(store, str))
@@ -474,13 +475,13 @@ class Stream(Generic[K, V]):
 
 
 def check_function(given: object, kind: str) -> None:
-    """Refuse what cannot be called, where the user wrote it."""
+    """Check that an argument is callable; the error names the line of the user's call."""
     if not callable(given):
         raise TopologyError(f"{kind} is {given!r}", at=user_line(), hint="give a function")
 
 
 def check_stream(other: object, node: StreamNode) -> None:
-    """Refuse anything but a stream of the same builder."""
+    """Check that an argument is a stream of the same builder."""
     if not isinstance(other, Stream):
         raise TopologyError(f"{other!r} is not a Stream", at=user_line(), hint="give a Stream")
     if other.node.graph is not node.graph:

@@ -1,4 +1,4 @@
-"""suppress: until a window closes, or until a time limit."""
+"""Options of suppress: until a window closes, or until a time limit."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -38,7 +38,7 @@ SUPPRESS = "KTABLE-SUPPRESS-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppressed:
-    """What to hold back, and how much. Made by `until_window_closes` and `until_time_limit`."""
+    """How to suppress results; created by `until_window_closes` and `until_time_limit`."""
 
     wait_ms: int | None  # None: until the window closes
     max_records: int | None = None
@@ -47,7 +47,7 @@ class Suppressed:
     name: str | None = None  # of the node; its store is named after it
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check the options."""
         if self.when_full not in ("emit_early", "shut_down"):
             raise TopologyError(
                 f'"when_full" is {self.when_full!r}',
@@ -76,7 +76,7 @@ def until_window_closes(
     when_full: Literal["shut_down"] = "shut_down",
     name: str | None = None,
 ) -> Suppressed:
-    """Only the last result of each window, when no record can change it.
+    """Emit only the final result of each window.
 
     >>> table.suppress(until_window_closes())
     """
@@ -98,7 +98,7 @@ def until_time_limit(
     when_full: WhenFull = "emit_early",
     name: str | None = None,
 ) -> Suppressed:
-    """At most one change of a key in each span of time: the last one.
+    """Emit at most one change of a key per time limit: the last one.
 
     >>> table.suppress(until_time_limit(timedelta(minutes=1), max_records=10_000))
     """
@@ -131,7 +131,7 @@ def _suppressed(node: TableNode, suppressed: Suppressed) -> TableNode:
             hint="omit versioned_history, or suppress a table derived from this one",
         )
     wait_ms, end_is_inclusive = _wait(node, suppressed)
-    # A name takes no number here, as in Kafka Streams.
+    # With a name, no number is used here, as in Kafka Streams.
     if suppressed.name is None:
         node_name, store_name = graph.names.new(SUPPRESS), graph.names.new_store(SUPPRESS)
     else:
@@ -158,7 +158,7 @@ def _suppressed(node: TableNode, suppressed: Suppressed) -> TableNode:
             new_stores=lambda: (spec,),
         )
     )
-    # Old values are those emitted last, so they must be known from the beginning.
+    # Old values are the last emitted ones, so they must be known from the beginning.
     state.need_old_values()
     return TableNode(
         graph=graph,
@@ -180,7 +180,7 @@ def _limit(given: int | None) -> int:
 
 
 def _wait(node: TableNode, suppressed: Suppressed) -> tuple[int, bool]:
-    """How long to wait after a row's time, and whether that time itself is still open."""
+    """How long to wait after a row's time, and whether that time is inclusive."""
     if suppressed.wait_ms is not None:
         return suppressed.wait_ms, False
     match _windows_above(node.step):
@@ -189,7 +189,7 @@ def _wait(node: TableNode, suppressed: Suppressed) -> tuple[int, bool]:
         case SlidingWindows(grace_ms=grace_ms):
             return grace_ms, True
         case SessionWindows(gap_ms=gap_ms, grace_ms=grace_ms):
-            # At this instant the store drops the session, so it cannot grow again.
+            # At this time the store drops the session, so it cannot grow any more.
             return gap_ms + grace_ms, False
         case _:
             raise TopologyError(
@@ -200,7 +200,7 @@ def _wait(node: TableNode, suppressed: Suppressed) -> tuple[int, bool]:
 
 
 def _windows_above(step: Step) -> Windows | None:
-    """The windows of the nearest aggregates above, if any; of several those with most grace."""
+    """The windows of the nearest aggregates above, if any; those with the longest grace."""
     if isinstance(step, AggregateStep):
         return step.windows
     if isinstance(step, SourceStep | RepartitionStep):

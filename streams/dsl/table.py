@@ -1,7 +1,7 @@
-"""Table: the newest value of each key, as it changes; and GlobalTable: all of it everywhere.
+"""Table: the latest value of each key, as it changes; and GlobalTable, in all instances.
 
-A table is kept in a store only when the user names one, a join looks values up, or something
-below needs to know old values. See `stream` for how the modules know each other.
+A table has a store only if the user names one, if a join looks values up, or if something below
+needs old values. See `stream` for the imports between these modules.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from streams.dsl.stream import AnyFunction, Joiner, Stream, check_function
 from streams.operators.tables import (
     ChangesToStream,
     DeriveTable,
-    KeepNewest,
+    TableSource,
     TransformedView,
     Transformer,
     TransformTable,
@@ -38,17 +38,17 @@ KO = TypeVar("KO")
 
 
 class Table(Generic[K, V]):
-    """A table that changes with every record: None as value deletes the key."""
+    """A table that each record changes; the value None deletes the key."""
 
     __slots__ = ("node",)
 
     def __init__(self, node: TableNode) -> None:
-        """For the DSL itself: users get tables from a StreamsBuilder, or by grouping streams."""
+        """Called by the DSL: users get tables from a StreamsBuilder, or by grouping streams."""
         self.node = node
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store to ask for values from outside; None if the user named none."""
+        """The name of the store to query; None if the user has not named one."""
         return self.node.queryable_store_name
 
     def filter(
@@ -58,7 +58,7 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, V]":
-        """Only the keys whose value the predicate takes; others are deleted."""
+        """Keep only the keys for whose value the predicate is true; delete the others."""
         check_function(predicate, "predicate")
         derive = filter_by(cast(AnyFunction, predicate))
         return Table(self._filtered(derive, name, stored(**options)))
@@ -70,7 +70,7 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, V]":
-        """Only the keys whose value the predicate does not take."""
+        """Keep only the keys for whose value the predicate is false."""
         check_function(predicate, "predicate")
         derive = filter_by(cast(AnyFunction, predicate), negate=True)
         return Table(self._filtered(derive, name, stored(**options)))
@@ -100,21 +100,21 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, Any]":
-        """Another value for each key. The mapper is not asked about deletions."""
+        """Replace the value of each key. The mapper is not called for deletions."""
         check_function(mapper, "mapper")
-        kept = stored(**options)
+        store_options = stored(**options)
         derive = map_by(mapper, with_key=with_key)
-        if kept.given and kept.name is None:
+        if store_options.given and store_options.name is None:
             self.node.graph.names.new_store(names.TABLE_MAP_VALUES)
-        kept = kept.with_default_serdes(self.node.key_serde, None)
-        state = self._derived_state(kept)
+        store_options = store_options.with_default_serdes(self.node.key_serde, None)
+        state = self._derived_state(store_options)
         parent = self.node.state
         state.make_view = lambda: DerivedView(parent.view(), derive)
 
         def make() -> Operator:
             return DeriveTable(derive, state.sends_old, store=state.store)
 
-        return Table(self._then(make, state, kept, names.TABLE_MAP_VALUES, name))
+        return Table(self._then(make, state, store_options, names.TABLE_MAP_VALUES, name))
 
     def transform_values(
         self,
@@ -124,22 +124,22 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, Any]":
-        """Another value for each key, by an object with `transform(key, value)` and stores.
+        """Replace the value of each key, by an object with `transform(key, value)` and stores.
 
-        The supplier makes a new object for each task, and one more for each join that looks up
-        values of a table that is not kept.
+        The supplier returns a new object for each task, and another one for each join that looks up
+        values of a table without a store.
         """
         check_function(supplier, "supplier")
         used = tuple(stores)
-        kept = stored(**options).with_default_serdes(self.node.key_serde, None)
-        state = self._derived_state(kept)
+        store_options = stored(**options).with_default_serdes(self.node.key_serde, None)
+        state = self._derived_state(store_options)
         parent = self.node.state
         state.make_view = lambda: TransformedView(parent.view(), supplier, used)
 
         def make() -> Operator:
             return TransformTable(supplier, state.sends_old, state.store)
 
-        node = self._then(make, state, kept, names.TABLE_TRANSFORM_VALUES, name, used)
+        node = self._then(make, state, store_options, names.TABLE_TRANSFORM_VALUES, name, used)
         return Table(node)
 
     @overload
@@ -151,7 +151,7 @@ class Table(Generic[K, V]):
     def to_stream(
         self, key_mapper: AnyFunction | None = None, *, name: str | None = None
     ) -> Stream[Any, V]:
-        """The changes as records: new values, None for deletions."""
+        """Convert the changes to records: new values, None for deletions."""
         graph = self.node.graph
         step = graph.add(
             ProcessStep(
@@ -171,7 +171,7 @@ class Table(Generic[K, V]):
         return stream if key_mapper is None else stream.select_key(key_mapper)
 
     def suppress(self, suppressed: "Suppressed") -> "Table[K, V]":
-        """Hold changes back: until their window closes, or for a time."""
+        """Suppress changes until their window closes, or for a time."""
         from streams.dsl.suppressed import suppress_table
 
         return suppress_table(self, suppressed)
@@ -184,7 +184,7 @@ class Table(Generic[K, V]):
         value: Typed[V2] | None = None,
         name: str | None = None,
     ) -> "GroupedTable[K2, V2]":
-        """Group rows by another key; the selector gives the new key and value of a row."""
+        """Group rows by another key; the selector returns the new key and value of a row."""
         from streams.dsl.grouped import group_table
 
         check_function(selector, "selector")
@@ -223,10 +223,10 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, Any]":
-        """Rows of both tables with the same key.
+        """Join rows of both tables with the same key.
 
-        With `foreign_key`, a function of this table's value (or of key and value), the other
-        table's row is the one that it names.
+        With `foreign_key`, a function of this table's value (or of key and value), rows are joined
+        with the other table's row of that key.
         """
         from streams.dsl.joins import join_table
 
@@ -272,7 +272,7 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, Any]":
-        """All rows of this table, with the other's or with None."""
+        """Join all rows of this table with the other's, or with None."""
         from streams.dsl.joins import join_table
 
         return join_table(
@@ -295,7 +295,7 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, V2]":
-        """All rows of both tables, with None where the other has none."""
+        """Join all rows of both tables, with None where the other table has no row."""
         from streams.dsl.joins import join_table
 
         return join_table(
@@ -304,22 +304,24 @@ class Table(Generic[K, V]):
 
     # ---- for the methods above
 
-    def _derived_state(self, kept: Stored) -> TableState:
-        store = None if kept.name is None else kept.table_spec(kept.name)
+    def _derived_state(self, store_options: Stored) -> TableState:
+        store = None if store_options.name is None else store_options.table_spec(store_options.name)
         parent = self.node.state
         return TableState(
             parents=(parent,),
             store=store,
-            versioned=parent.versioned if store is None else kept.versioned,
+            versioned=parent.versioned if store is None else store_options.versioned,
         )
 
-    def _filtered(self, derive: Derive, name: str | None, kept: Stored) -> TableNode:
-        if kept.given and kept.name is None:
+    def _filtered(self, derive: Derive, name: str | None, store_options: Stored) -> TableNode:
+        if store_options.given and store_options.name is None:
             self.node.graph.names.new_store(names.TABLE_FILTER)
-        kept = kept.with_default_serdes(self.node.key_serde, self.node.value_serde)
-        state, parent = self._derived_state(kept), self.node.state
+        store_options = store_options.with_default_serdes(
+            self.node.key_serde, self.node.value_serde
+        )
+        state, parent = self._derived_state(store_options), self.node.state
         state.make_view = lambda: DerivedView(parent.view(), derive)
-        # Old values that come for nothing spare the children deletions of keys they never saw.
+        # If old values are known anyway, children get no deletions of keys that they never saw.
         knows_old = parent.need_old_values(force=False)
         if knows_old:
             state.sends_old = True
@@ -332,13 +334,13 @@ class Table(Generic[K, V]):
                 store=state.store,
             )
 
-        return self._then(make, state, kept, names.TABLE_FILTER, name)
+        return self._then(make, state, store_options, names.TABLE_FILTER, name)
 
     def _then(
         self,
         make: Callable[[], Operator],
         state: TableState,
-        kept: Stored,
+        store_options: Stored,
         prefix: str,
         name: str | None,
         used: tuple[str, ...] = (),
@@ -357,52 +359,55 @@ class Table(Generic[K, V]):
             graph=graph,
             step=step,
             state=state,
-            key_serde=kept.key_serde,
-            value_serde=kept.value_serde,
-            queryable_store_name=kept.name,
+            key_serde=store_options.key_serde,
+            value_serde=store_options.value_serde,
+            queryable_store_name=store_options.name,
         )
 
 
 class GlobalTable(Generic[K, V]):
-    """All rows of a topic in every instance; streams are joined with it by any key."""
+    """All rows of a topic, in every instance; streams can be joined with it by any key."""
 
     __slots__ = ("store",)
 
     def __init__(self, store: StoreSpec) -> None:
-        """For the DSL itself: users get global tables from a StreamsBuilder."""
+        """Called by the DSL: users get global tables from a StreamsBuilder."""
         self.store = store
 
     @property
     def view(self) -> StoreView:
-        """How a join looks values up."""
+        """The view for lookups by joins."""
         return StoreView(self.store.name)
 
     @property
     def queryable_store_name(self) -> str:
-        """The store to ask for values from outside."""
+        """The name of the store to query."""
         return self.store.name
 
 
-def table_of_stream(stream: Stream[K, V], kept: Stored, name: str | None) -> Table[K, V]:
-    """The newest value of each key of a stream."""
+def table_of_stream(stream: Stream[K, V], store_options: Stored, name: str | None) -> Table[K, V]:
+    """Convert a stream to a table: the latest value of each key."""
     node = stream.node
     graph = node.graph
     step_name = graph.names.node(name, names.TO_TABLE)
-    store_name = kept.name or graph.names.new_store(names.TO_TABLE)
-    kept = kept.with_default_serdes(node.key_serde, node.value_serde)
+    store_name = store_options.name or graph.names.new_store(names.TO_TABLE)
+    store_options = store_options.with_default_serdes(node.key_serde, node.value_serde)
     parent = node.step
     if node.needs_repartition:
         parent = graph.add(
             graph.new_repartition(
-                parent, step_name, key_serde=kept.key_serde, value_serde=kept.value_serde
+                parent,
+                step_name,
+                key_serde=store_options.key_serde,
+                value_serde=store_options.value_serde,
             )
         )
-    state = source_state(kept, store_name)
+    state = source_state(store_options, store_name)
     step = graph.add(
         ProcessStep(
             name=step_name,
             parents=(parent,),
-            make=lambda: KeepNewest(state.store, state.sends_old),
+            make=lambda: TableSource(state.store, state.sends_old),
             new_stores=lambda: () if state.store is None else (state.store,),
         )
     )
@@ -411,23 +416,23 @@ def table_of_stream(stream: Stream[K, V], kept: Stored, name: str | None) -> Tab
             graph=graph,
             step=step,
             state=state,
-            key_serde=kept.key_serde,
-            value_serde=kept.value_serde,
-            queryable_store_name=kept.name,
+            key_serde=store_options.key_serde,
+            value_serde=store_options.value_serde,
+            queryable_store_name=store_options.name,
         )
     )
 
 
-def source_state(kept: Stored, store_name: str) -> TableState:
-    """The state of a table made of records: it gets its store when one is needed."""
-    spec = kept.table_spec(store_name)
-    state = TableState(versioned=kept.versioned)
+def source_state(store_options: Stored, store_name: str) -> TableState:
+    """The state of a table of records; it gets its store when one is needed."""
+    spec = store_options.table_spec(store_name)
+    state = TableState(versioned=store_options.versioned)
 
     def need_store() -> None:
         state.store = spec
 
     state.need_store = need_store
     # A history that cannot be looked up would be useless.
-    if kept.name is not None or kept.versioned:
+    if store_options.name is not None or store_options.versioned:
         need_store()
     return state

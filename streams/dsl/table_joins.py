@@ -1,7 +1,6 @@
 """Joins of tables: by the same key, or by a foreign key that is found in the left value.
 
-Names of nodes, stores and topics, and the order in which they take their numbers, are Kafka
-Streams'.
+Names of nodes, stores and topics, and the order of their numbers, are those of Kafka Streams.
 """
 
 import inspect
@@ -36,7 +35,7 @@ from streams.operators.foreign_key_join import (
 from streams.operators.foreign_key_messages import response_partition
 from streams.operators.joiner import Joiner, as_joiner
 from streams.operators.table_join import JoinedView, TableJoinMerge, TableJoinSide
-from streams.operators.tables import KeepNewest
+from streams.operators.tables import TableSource
 from streams.operators.views import TableView
 from streams.processor import Operator
 from streams.state.store import StoreKind, StoreSpec
@@ -62,7 +61,7 @@ def join_table(  # noqa: PLR0913 - one argument per option
     name: str | None = None,
     **options: Unpack[StoreOptions],
 ) -> AnyTable:
-    """A table joined with another one."""
+    """Join a table with another one."""
     check_function(joiner, "joiner")
     if not isinstance(other, Table) or other.node.graph is not table.node.graph:
         raise TopologyError(
@@ -71,9 +70,9 @@ def join_table(  # noqa: PLR0913 - one argument per option
             hint="give a Table of the same StreamsBuilder",
         )
     joined = as_joiner(joiner, with_key=with_key)
-    kept = stored(**options)
+    store_options = stored(**options)
     if foreign_key is None:
-        return Table(_by_key(table.node, other.node, joined, kind, kept, name))
+        return Table(_by_key(table.node, other.node, joined, kind, store_options, name))
     check_function(foreign_key, "foreign_key")
     plan = _ForeignKeyPlan.of(table.node.graph.names, name)
     return Table(
@@ -82,7 +81,7 @@ def join_table(  # noqa: PLR0913 - one argument per option
                 table.node, other.node, _of_key_and_value(foreign_key), joined, kind == "left"
             ),
             plan,
-            kept,
+            store_options,
         )
     )
 
@@ -92,7 +91,7 @@ def join_table(  # noqa: PLR0913 - one argument per option
 
 @dataclass(frozen=True, slots=True)
 class _KeyJoin:
-    """What the user asked for, and how each side looks the other one up."""
+    """The parts of a join, and the views for lookups in both tables."""
 
     left: TableNode
     right: TableNode
@@ -103,13 +102,13 @@ class _KeyJoin:
     right_view: TableView
 
     def view(self) -> TableView:
-        """How to look up a result that no store keeps."""
+        """The view of a result without a store."""
         return JoinedView(
             self.left_view, self.right_view, self.joiner, self.left_optional, self.right_optional
         )
 
     def add_left(self, name: str, result: TableState) -> ProcessStep:
-        """The node that joins changes of the left table."""
+        """Add the node that joins changes of the left table."""
         return self.left.graph.add(
             ProcessStep(
                 name=name,
@@ -128,7 +127,7 @@ class _KeyJoin:
         )
 
     def add_right(self, name: str, result: TableState) -> ProcessStep:
-        """The node that joins changes of the right table."""
+        """Add the node that joins changes of the right table."""
         return self.left.graph.add(
             ProcessStep(
                 name=name,
@@ -148,16 +147,21 @@ class _KeyJoin:
 
 
 def _joins_old_values(result: TableState) -> bool:
-    # A result that is kept has its old values in its own store.
+    # A result with a store has its old values there.
     return result.sends_old and result.store is None
 
 
 def _by_key(
-    left: TableNode, right: TableNode, joiner: Joiner, kind: Kind, kept: Stored, name: str | None
+    left: TableNode,
+    right: TableNode,
+    joiner: Joiner,
+    kind: Kind,
+    store_options: Stored,
+    name: str | None,
 ) -> TableNode:
     graph = left.graph
-    store_name = kept.name
-    if kept.given and store_name is None:
+    store_name = store_options.name
+    if store_options.given and store_name is None:
         store_name = graph.names.new_store(join_names.TABLE_MERGE)
     merge_name = graph.names.node(name, join_names.TABLE_MERGE)
     graph.add(CopartitionStep(name="", parents=(left.step, right.step)))
@@ -168,11 +172,11 @@ def _by_key(
         right.state.need_old_values()
     views = left.state.view(), right.state.view()
     join = _KeyJoin(left, right, joiner, left_optional, right_optional, *views)
-    kept = kept.with_default_serdes(left.key_serde, None)
+    store_options = store_options.with_default_serdes(left.key_serde, None)
     state = TableState(
         parents=(left.state, right.state),
-        store=None if store_name is None else kept.table_spec(store_name),
-        versioned=store_name is not None and kept.versioned,
+        store=None if store_name is None else store_options.table_spec(store_name),
+        versioned=store_name is not None and store_options.versioned,
         forces_parents=True,
         make_view=join.view,
     )
@@ -186,17 +190,17 @@ def _by_key(
             new_stores=lambda: () if state.store is None else (state.store,),
         )
     )
-    return _table(graph, merge, state, kept)
+    return _table(graph, merge, state, store_options)
 
 
-def _table(graph: Graph, step: Step, state: TableState, kept: Stored) -> TableNode:
+def _table(graph: Graph, step: Step, state: TableState, store_options: Stored) -> TableNode:
     return TableNode(
         graph=graph,
         step=step,
         state=state,
-        key_serde=kept.key_serde,
-        value_serde=kept.value_serde,
-        queryable_store_name=kept.name,
+        key_serde=store_options.key_serde,
+        value_serde=store_options.value_serde,
+        queryable_store_name=store_options.name,
     )
 
 
@@ -205,7 +209,7 @@ def _table(graph: Graph, step: Step, state: TableState, kept: Stored) -> TableNo
 
 @dataclass(frozen=True, slots=True)
 class _ForeignKeyJoin:
-    """What the user asked for."""
+    """The parts of a foreign-key join."""
 
     left: TableNode
     right: TableNode
@@ -224,7 +228,7 @@ class _ForeignKeyJoin:
 
 @dataclass(frozen=True, slots=True)
 class _ForeignKeyPlan:
-    """Names of nodes, topics and the store, in the order in which they take their numbers."""
+    """Names of nodes, topics and the store, in the order of their numbers."""
 
     registration_topic: str
     send: str
@@ -264,7 +268,9 @@ class _ForeignKeyPlan:
         )
 
 
-def _by_foreign_key(join: _ForeignKeyJoin, plan: _ForeignKeyPlan, kept: Stored) -> TableNode:
+def _by_foreign_key(
+    join: _ForeignKeyJoin, plan: _ForeignKeyPlan, store_options: Stored
+) -> TableNode:
     left, right, serdes, topic = join.left, join.right, join.serdes, plan.registration_topic
     graph = left.graph
     right.state.need_old_values()
@@ -286,14 +292,14 @@ def _by_foreign_key(join: _ForeignKeyJoin, plan: _ForeignKeyPlan, kept: Stored) 
             None,
         )
     )
-    # Subscriptions must come to where the rows are that they ask for, answers to who asked.
+    # Subscriptions must reach the partition of the right row, responses that of the left row.
     graph.add(CopartitionStep(name="", parents=(right.step, registration)))
     responses = graph.add(
         _internal_topic(
             (plan.response_topic, plan.response_sink, plan.response_source),
             _add_right_side(graph, join, plan, registration),
             left.key_serde,
-            _to_asking_partition,
+            _to_left_partition,
         )
     )
     graph.add(CopartitionStep(name="", parents=(left.step, responses)))
@@ -306,13 +312,13 @@ def _by_foreign_key(join: _ForeignKeyJoin, plan: _ForeignKeyPlan, kept: Stored) 
         ),
         lambda: left_view.stores,
     )
-    return _foreign_key_result(graph, resolve, plan.result, kept, left.key_serde)
+    return _foreign_key_result(graph, resolve, plan.result, store_options, left.key_serde)
 
 
 def _add_right_side(
     graph: Graph, join: _ForeignKeyJoin, plan: _ForeignKeyPlan, registration: Step
 ) -> tuple[Step, Step]:
-    """The nodes beside the right table: both of the last ones send answers."""
+    """Add the nodes of the right table; returns the two that send responses."""
     right, serdes, topic = join.right, join.serdes, plan.registration_topic
     right_view = right.state.view()
     subscriptions = StoreSpec(
@@ -347,20 +353,20 @@ def _add_right_side(
 
 
 def _foreign_key_result(
-    graph: Graph, resolve: Step, name: str, kept: Stored, key_serde: AnySerde | None
+    graph: Graph, resolve: Step, name: str, store_options: Stored, key_serde: AnySerde | None
 ) -> TableNode:
-    store_name = kept.name or graph.names.new_store(join_names.FK_OUTPUT)
-    kept = kept.with_default_serdes(key_serde, None)
-    state = source_state(kept, store_name)
+    store_name = store_options.name or graph.names.new_store(join_names.FK_OUTPUT)
+    store_options = store_options.with_default_serdes(key_serde, None)
+    state = source_state(store_options, store_name)
     step = graph.add(
         ProcessStep(
             name=name,
             parents=(resolve,),
-            make=lambda: KeepNewest(state.store, state.sends_old),
+            make=lambda: TableSource(state.store, state.sends_old),
             new_stores=lambda: () if state.store is None else (state.store,),
         )
     )
-    return _table(graph, step, state, kept)
+    return _table(graph, step, state, store_options)
 
 
 def _add(
@@ -395,7 +401,7 @@ def _internal_topic(
     )
 
 
-def _to_asking_partition(topic: str, key: object, value: object, count: int) -> int:
+def _to_left_partition(topic: str, key: object, value: object, count: int) -> int:
     assert isinstance(value, bytes)
     return response_partition(value)
 
@@ -406,6 +412,6 @@ def _of_key_and_value(function: AnyFunction) -> ForeignKey:
         inspect.signature(function).bind(None)
     except TypeError:
         return function
-    except ValueError:  # a function that is not written in Python: it says nothing of itself
+    except ValueError:  # a function that is not written in Python has no signature
         pass
     return lambda key, value: function(value)

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar, Unpack, cast
 
 from broker.serde import LongSerde
 from streams.dsl.aggregated import AGGREGATE, REDUCE, ResultStore, Window
-from streams.dsl.grouped import GroupedStream, burn_store_name
+from streams.dsl.grouped import GroupedStream, skip_store_name
 from streams.dsl.stored import Stored, StoreOptions, stored
 from streams.dsl.stream import AnyFunction, check_function
 from streams.dsl.table import Table
@@ -33,15 +33,15 @@ class TimeWindowedStream(Generic[K, V]):
     __slots__ = ("_grouped", "_window")
 
     def __init__(self, grouped: GroupedStream[K, V], window: Window) -> None:
-        """For the DSL itself: users call `windowed_by`."""
+        """Called by `windowed_by`."""
         self._grouped, self._window = grouped, window
 
     def count(
         self, *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> Table[Windowed[K], int]:
-        """How many records of each key each window has."""
+        """Count the records of each key and window."""
         given = stored(**options)
-        burn_store_name(self._grouped.node, given, AGGREGATE)
+        skip_store_name(self._grouped.node, given, AGGREGATE)
         result_store = self._choose_store(given.with_default_serdes(None, LongSerde()), AGGREGATE)
         return self._table(result_store, name, AGGREGATE, (count_initializer, count_adder))
 
@@ -52,7 +52,7 @@ class TimeWindowedStream(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[Windowed[K], V]:
-        """All values of a key and window combined into one: reducer(old, new)."""
+        """Combine the values of each key and window into one: reducer(old, new)."""
         check_function(reducer, "reducer")
         given = stored(**options).with_default_serdes(None, self._grouped.value_serde)
         result_store = self._choose_store(given, REDUCE)
@@ -67,7 +67,7 @@ class TimeWindowedStream(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[Windowed[K], A]:
-        """All values of a key and window combined: adder(key, value, aggregate)."""
+        """Aggregate the values of each key and window: adder(key, value, aggregate)."""
         check_function(initializer, "initializer")
         check_function(adder, "adder")
         result_store = self._choose_store(stored(**options), AGGREGATE)
@@ -100,15 +100,15 @@ class SessionWindowedStream(Generic[K, V]):
     __slots__ = ("_grouped", "_window")
 
     def __init__(self, grouped: GroupedStream[K, V], window: Window) -> None:
-        """For the DSL itself: users call `windowed_by`."""
+        """Called by `windowed_by`."""
         self._grouped, self._window = grouped, window
 
     def count(
         self, *, name: str | None = None, **options: Unpack[StoreOptions]
     ) -> Table[Windowed[K], int]:
-        """How many records each session has."""
+        """Count the records of each session."""
         given = stored(**options)
-        burn_store_name(self._grouped.node, given, AGGREGATE)
+        skip_store_name(self._grouped.node, given, AGGREGATE)
         result_store = self._choose_store(given.with_default_serdes(None, LongSerde()), AGGREGATE)
         return self._table(
             result_store, name, AGGREGATE, (count_initializer, count_adder, count_merger)
@@ -121,7 +121,7 @@ class SessionWindowedStream(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[Windowed[K], V]:
-        """All values of a session combined into one: reducer(old, new)."""
+        """Combine the values of each session into one: reducer(old, new)."""
         check_function(reducer, "reducer")
         given = stored(**options).with_default_serdes(None, self._grouped.value_serde)
         result_store = self._choose_store(given, REDUCE)
@@ -138,7 +138,7 @@ class SessionWindowedStream(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> Table[Windowed[K], A]:
-        """All values of a session combined; merger(key, left, right) joins two sessions."""
+        """Aggregate the values of each session; merger(key, left, right) merges two sessions."""
         for function, kind in ((initializer, "initializer"), (adder, "adder"), (merger, "merger")):
             check_function(function, kind)
         result_store = self._choose_store(stored(**options), AGGREGATE)

@@ -1,1 +1,1 @@
-"""What runs inside a task: the code of every DSL operation."""
+"""Operators: the code of every DSL operation, which tasks run."""

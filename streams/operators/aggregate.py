@@ -1,7 +1,7 @@
 """count, reduce and aggregate of a grouped stream.
 
-A record without key or value is dropped. A null aggregate removes the entry; the next record begins
-again. The time of a result is the largest of the records in it.
+A record without key or value is dropped. A null aggregate removes the entry; the next record starts
+again. The timestamp of a result is the largest timestamp of its records.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ Put = Callable[[object, object, int], int]
 
 
 def open_table(context: NodeContext, store: str, *, versioned: bool) -> tuple[Get, Put]:
-    """How to read and write the newest value of a key, whether or not older ones are kept."""
+    """Functions that get and put the latest value of a key, in a versioned store or not."""
     if not versioned:
         table = cast("TimestampedKeyValueStore[object, object]", context.store(store))
         return table.get, table.put
@@ -39,18 +39,17 @@ def open_table(context: NodeContext, store: str, *, versioned: bool) -> tuple[Ge
 
     def put(key: object, value: object, timestamp_ms: int) -> int:
         history.put(key, value, timestamp_ms)
-        return 0  # nothing is held back for such a store, so it is unused
+        return 0  # results of such a store are not cached, so the size is unused
 
     return get, put
 
 
 def shared_emit(context: NodeContext, store: str, *, caching: bool, send_old: bool) -> Emit:
-    """The way to the children, one for all nodes that write a store.
+    """Emit changes to the children; all nodes that write a store share one function.
 
-    Cogrouped streams have a node each and one store; what is held back must be one change per key
-    of the store, whichever node made it. Their children are the same, so any node may forward. The
-    node that is opened first is the last in order, so at a commit everything above any of the nodes
-    has already released its results.
+    Cogrouped streams have one store, but a node each; the cache must have one change per key of the
+    store. Their children are the same, so any of the nodes may forward. The node that is opened
+    first is the last in order, so at a commit all nodes above have already forwarded their results.
     """
     return context.shared(
         f"{store}-emit", lambda: open_emit(context, store, caching=caching, send_old=send_old)
@@ -59,7 +58,7 @@ def shared_emit(context: NodeContext, store: str, *, caching: bool, send_old: bo
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Keeps an aggregate of all records of a key."""
+    """Aggregates the records of each key."""
 
     store: str
     initializer: Initializer
@@ -69,7 +68,7 @@ class Aggregate:
     versioned: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """One look-up, one call of the adder, one write and one result for each record."""
+        """For each record: one lookup, one call of the adder, one write and one result."""
         get, put = open_table(context, self.store, versioned=self.versioned)
         drop = context.drop
         initializer, adder, send_old = self.initializer, self.adder, self.send_old
@@ -107,7 +106,7 @@ class Reduce:
     versioned: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """The first value of a key is taken as it is."""
+        """Open the node; the first value of a key is the initial aggregate."""
         get, put = open_table(context, self.store, versioned=self.versioned)
         drop = context.drop
         reducer, send_old = self.reducer, self.send_old
@@ -134,7 +133,7 @@ class Reduce:
 
 
 def reducing(reducer: Reducer) -> Adder:
-    """A reducer as the adder of a windowed aggregate whose initial value is None."""
+    """Convert a reducer to an adder whose initial value is None."""
 
     def add(key: object, value: object, aggregate: object) -> object:
         return value if aggregate is None else reducer(aggregate, value)
@@ -143,7 +142,7 @@ def reducing(reducer: Reducer) -> Adder:
 
 
 def merging(reducer: Reducer) -> Merger:
-    """A reducer as the merger of sessions."""
+    """Convert a reducer to a merger of sessions."""
 
     def merge(key: object, left: object, right: object) -> object:
         return right if left is None else reducer(left, right)
@@ -152,25 +151,20 @@ def merging(reducer: Reducer) -> Merger:
 
 
 def count_initializer() -> object:
-    """Nothing has been counted."""
     return 0
 
 
 def count_adder(key: object, value: object, aggregate: object) -> object:
-    """One more."""
     return cast("int", aggregate) + 1
 
 
 def count_subtractor(key: object, value: object, aggregate: object) -> object:
-    """One less."""
     return cast("int", aggregate) - 1
 
 
 def count_merger(key: object, left: object, right: object) -> object:
-    """The counts of two sessions together."""
     return cast("int", left) + cast("int", right)
 
 
 def no_initial_value() -> object:
-    """The initial value of a reduce."""
     return None

@@ -1,10 +1,10 @@
 """Results on close: each window is emitted once, when no record can change it.
 
-The store is asked for the windows that closed since the last time. That time is kept with commits,
-so nothing is emitted twice after a restart. Looking is throttled by the wall clock; but never so
-long that the store forgets a window before it was emitted. Windows are emitted before the record
-that closed them is stored, for the same reason: a record that jumps far ahead in time makes the
-store forget them (Kafka Streams loses them then).
+The store is scanned for windows that closed since the last scan. The time of that scan is
+committed, so nothing is emitted twice after a restart. Scans are throttled by the wall clock, but a
+scan comes before the store drops a window that was not emitted. For the same reason windows are
+emitted before the record that closed them is stored: a record far in the future makes the store
+drop them (Kafka Streams then loses them).
 """
 
 from collections.abc import Callable, Iterable
@@ -16,9 +16,9 @@ from streams.record import Headers, Windowed
 EMIT_INTERVAL_SETTING = "__emit.interval.ms.kstreams.windowed.aggregation__"
 EMIT_INTERVAL_MS = 1000
 
-# Closed windows of all keys in a span of the store's time: (window, value, timestamp_ms).
+# Closed windows of all keys in a range of store times: (window, value, timestamp_ms).
 Closed = Callable[[int, int], Iterable[tuple[Windowed[object], object, int]]]
-# Emits what closed: close time, the latest time that the current record puts, its headers.
+# Emits closed windows: close time, latest store time of the current record, its headers.
 EmitClosed = Callable[[int, int, Headers], None]
 
 
@@ -31,26 +31,26 @@ def open_emit_closed(
     last_before: Callable[[int], int],
     retention_ms: int,
 ) -> EmitClosed:
-    """The way to the children for windows that are complete.
+    """A function that emits closed windows to the children.
 
-    `first_after` gives the first store time that was open at a close time, `last_before` the last
-    one that was closed.
+    `first_after` returns the first store time that is open at a close time, `last_before` the last
+    one that is closed.
     """
     forward, now_ms = context.forward, context.now_ms
     setting = context.setting(EMIT_INTERVAL_SETTING)
     interval_ms = EMIT_INTERVAL_MS if setting is None else int(cast("int", setting))
     emitted = context.time(f"{store}-emitted")
-    next_look_ms = 0
+    next_scan_ms = 0
 
     def emit_closed(close_ms: int, put_ms: int, headers: Headers) -> None:
-        nonlocal next_look_ms
+        nonlocal next_scan_ms
         if close_ms <= emitted.ms:
             return
         first = max(0, first_after(emitted.ms))
         now = now_ms()
-        if now < next_look_ms and put_ms - retention_ms < first:
+        if now < next_scan_ms and put_ms - retention_ms < first:
             return
-        next_look_ms = now + interval_ms
+        next_scan_ms = now + interval_ms
         last = last_before(close_ms)
         if last >= first:
             # A list, because children may write to the store while results are emitted.

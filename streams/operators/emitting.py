@@ -1,13 +1,13 @@
-"""How an operator that keeps a table emits a change: at once, or held back until the commit.
+"""How an operator with a store emits changes: immediately, or cached until the commit.
 
-Held back (the store's caching is on and the application gives it room), only the last change of
-each key is emitted: at the commit, in the order of the keys' last changes; or earlier, the oldest
-first, when the room is used up. The old value is then the one that was emitted last.
+With caching (enabled for the store, and the application's cache is larger than 0), only the last
+change of each key is emitted: at the commit, in the order of the keys' last changes; or earlier,
+the oldest first, if the cache is full. The old value is then the one that was emitted last.
 
-A join of two tables reads the other table as it was last emitted (`open_emitted`). If it saw
-changes that are held back, a change of both sides between two commits would go wrong: deleted on
-both sides, neither would find the other, and the result would stay forever; and old results would
-include ones that were never emitted. (Kafka Streams reads the newest value.)
+A join of two tables reads the other table as it was last emitted (`open_emitted`). If it read
+cached changes, a change of both sides between two commits would give wrong results: if both rows
+are deleted, neither side finds the other, and the result is never deleted; and old values of
+results could include some that were never emitted. (Kafka Streams reads the latest value.)
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Mapping
 from streams.processor import NodeContext
 from streams.record import Headers, Position, Windowed
 
-# key, new value, old value, timestamp_ms, headers, and the bytes that the store's entry takes.
+# key, new value, old value, timestamp_ms, headers, and the size of the store's entry in bytes.
 Emit = Callable[[object, object, object, int, Headers, int], None]
 # The value of a key and its time; None when there is none.
 Getter = Callable[[object], tuple[object, int] | None]
@@ -23,8 +23,8 @@ Getter = Callable[[object], tuple[object, int] | None]
 ENTRY_OVERHEAD_BYTES = 100
 
 
-class _Held:
-    """The last change of one key that its children have not seen."""
+class _CachedChange:
+    """The last change of a key that was not yet emitted."""
 
     __slots__ = ("bytes", "headers", "key", "new", "old", "position", "timestamp_ms")
 
@@ -39,9 +39,9 @@ class _Held:
 
 
 def open_emit(context: NodeContext, store: str, *, caching: bool, send_old: bool) -> Emit:
-    """The way to the children of a node that keeps a table in a store."""
+    """A function that emits changes of a store to the children."""
     if caching and context.cache_bytes > 0:
-        return _open_held_back(context, store, send_old)
+        return _open_cached(context, store, send_old)
     forward = context.forward
     if send_old:
 
@@ -61,33 +61,33 @@ def open_emit(context: NodeContext, store: str, *, caching: bool, send_old: bool
 
 
 def open_emitted(context: NodeContext, store: str, newest: Getter) -> Getter:
-    """The value of a key that was emitted last if it is held back; its newest value otherwise."""
+    """The last emitted value of a key if a change is cached; otherwise its latest value."""
     if context.cache_bytes <= 0:
         return newest
-    held = _held_of(context, store)
+    changes = _cached_changes(context, store)
 
     def get(key: object) -> tuple[object, int] | None:
-        entry = held.get(key_identity(key))
+        entry = changes.get(key_identity(key))
         if entry is None:
             return newest(key)
-        # The time of the value is not kept; that of the change which waits is not before it.
+        # The timestamp of the old value is unknown; that of the cached change is not smaller.
         return None if entry.old is None else (entry.old, entry.timestamp_ms)
 
     return get
 
 
-def _held_of(context: NodeContext, store: str) -> dict[Hashable, _Held]:
-    """What is held back of a store, the one changed longest ago first."""
-    found: dict[Hashable, _Held] = context.shared(f"{store}-held-back", dict)
+def _cached_changes(context: NodeContext, store: str) -> dict[Hashable, _CachedChange]:
+    """The cached changes of a store; the key that changed longest ago is first."""
+    found: dict[Hashable, _CachedChange] = context.shared(f"{store}-cached-changes", dict)
     return found
 
 
-def _open_held_back(context: NodeContext, store: str, send_old: bool) -> Emit:
+def _open_cached(context: NodeContext, store: str, send_old: bool) -> Emit:
     forward = context.forward
     cache = context.cache
-    held = _held_of(context, store)
+    changes = _cached_changes(context, store)
 
-    def release(entry: _Held) -> None:
+    def release(entry: _CachedChange) -> None:
         if entry.new is None and entry.old is None:
             return
         change = (entry.new, entry.old if send_old else None, True)
@@ -100,32 +100,32 @@ def _open_held_back(context: NodeContext, store: str, send_old: bool) -> Emit:
         key: object, new: object, old: object, timestamp_ms: int, headers: Headers, size: int
     ) -> None:
         identity = key_identity(key)
-        entry = held.pop(identity, None)
+        entry = changes.pop(identity, None)
         if entry is None:
-            entry = _Held(key, old)
+            entry = _CachedChange(key, old)
         else:
             cache.used -= entry.bytes
-        held[identity] = entry
+        changes[identity] = entry
         entry.new, entry.timestamp_ms, entry.headers = new, timestamp_ms, headers
         entry.position = context.position
         entry.bytes = max(size, 0) + ENTRY_OVERHEAD_BYTES
         cache.used += entry.bytes
-        # Each store makes room for itself, as Kafka's do, whatever uses up the rest.
-        while cache.used > cache.limit and held:
+        # As in Kafka Streams, a store evicts only its own changes, even if others fill the cache.
+        while cache.used > cache.limit and changes:
             release_oldest()
 
     def release_oldest() -> None:
-        oldest = held.pop(next(iter(held)))
+        oldest = changes.pop(next(iter(changes)))
         cache.used -= oldest.bytes
         release(oldest)
 
     def flush() -> None:
-        while held:
+        while changes:
             release_oldest()
 
     def forget() -> None:
-        cache.used -= sum(entry.bytes for entry in held.values())
-        held.clear()
+        cache.used -= sum(entry.bytes for entry in changes.values())
+        changes.clear()
 
     context.before_commit(flush)
     context.on_close(forget)
@@ -137,9 +137,9 @@ _PLAIN = frozenset({str, bytes, int})
 
 
 def key_identity(key: object) -> Hashable:
-    """Something hashable that is the same for keys with the same bytes: keys may be dicts.
+    """A hashable value that is the same for keys with the same bytes; keys may be dicts.
 
-    Python holds 1, 1.0 and True for equal; as keys they are three.
+    In Python 1, 1.0 and True are equal, but they are three different keys.
     """
     kind = type(key)
     if kind in _PLAIN or (kind is Windowed and type(key[0]) in _PLAIN):  # type: ignore[index]

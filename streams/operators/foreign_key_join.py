@@ -1,7 +1,7 @@
 """Table joined with table by a foreign key: a key that is found in the left value.
 
     left change  -> send    --subscription topic, by foreign key--> receive -> answer -> response
-    right change -> notify  (all that the subscription store has for its key)          -> response
+    right change -> notify  (all subscriptions to its key in the subscription store)   -> response
     response     --response topic, by left key--> resolve (with the left table as it is) -> result
 
 What a left change sends (x, y: foreign keys; the old value's -> the new value's):
@@ -16,17 +16,16 @@ What a left change sends (x, y: foreign keys; the old value's -> the new value's
     x -> deleted    x: DELETE_AND_PROPAGATE              x: DELETE, null: NULL_IF_MISSING
     unknown deleted nothing                              nothing
 
-A null foreign key subscribes to nothing; the message only fetches the answer "no right value".
+A null foreign key has no subscription; the message only fetches the response "no right value". A
+response is dropped if its left value has changed: the new value has sent a subscription, too. But
+if a right row is deleted while its left row changes, an inner join (ONLY_IF_RIGHT_EXISTS) sends no
+response for the new value, and the result would never be deleted, as in Kafka Streams. Therefore
+deletions have their foreign key in a header: if the left value still refers to it, the result is
+deleted. Responses of one foreign key arrive in order, so a later one is not undone.
 
-An answer to a left value that is no longer there is dropped: its successor has asked, too. But when
-a right row is deleted while its left row changes, no answer reaches the successor of an inner join
-(ONLY_IF_RIGHT_EXISTS), and the result would stay forever, as it does in Kafka Streams. So
-deletions name their foreign key in a header: if the left value still refers to it, the result goes.
-Answers of one foreign key come in order, so a later one is not undone.
-
-A right row that changes many times within one round of the task (some chunks of records) notifies
-its left rows once, with its last value: each answer replaces the one before. With a cache of 0
-bytes, where every change is to be seen, it notifies them at each change.
+If a right row changes many times within one round of the task (a few chunks of records), its left
+rows are notified once, with its last value: each response would replace the one before. With a
+cache of 0 bytes, which means that every change is emitted, they are notified at each change.
 """
 
 from collections.abc import Callable
@@ -39,12 +38,12 @@ from streams.operators.foreign_key_messages import (
     Instruction,
     Response,
     Subscription,
+    decode_response,
+    decode_subscription,
+    encode_response,
+    encode_subscription,
     hash_of,
-    packed_response,
-    packed_subscription,
     subscription_prefix,
-    unpacked_response,
-    unpacked_subscription,
 )
 from streams.operators.joiner import Joiner, key_serde_or_default, value_serde_or_default
 from streams.operators.views import TableView
@@ -53,7 +52,7 @@ from streams.record import Change, Headers, Position
 from streams.state.store import TimestampedKeyValueStore
 
 OUT_OF_ORDER = "an out-of-order change of a versioned table does not change the join"
-LEFT_HAS_CHANGED = "the left record has changed since it asked for its right value"
+LEFT_HAS_CHANGED = "the left record has changed since it subscribed"
 NO_FOREIGN_KEY = "a record without a foreign key cannot be joined"
 
 # The header of a response about a deletion: the foreign key that was deleted.
@@ -64,16 +63,16 @@ ForeignKey = Callable[[object, object], object]  # left key and left value to th
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeySerdes:
-    """Serdes of both tables; those left out are the application's. Any: the user's types."""
+    """Serdes of both tables; None: the application's. Any: the user's types."""
 
     left_key: Serde[Any] | None = None
     left_value: Serde[Any] | None = None
     right_key: Serde[Any] | None = None
     right_value: Serde[Any] | None = None
 
-    def open(self, context: NodeContext, topic: str) -> "_Bytes":
-        """Keys and values to bytes and back, inside one task."""
-        return _Bytes(
+    def open(self, context: NodeContext, topic: str) -> "_OpenSerdes":
+        """Resolve the serdes in a task."""
+        return _OpenSerdes(
             f"{context.application_id}-{topic}",
             key_serde_or_default(context, self.left_key),
             value_serde_or_default(context, self.left_value),
@@ -83,8 +82,8 @@ class ForeignKeySerdes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bytes:
-    """The serdes in use; each has a topic name of its own, as registries of schemas know it."""
+class _OpenSerdes:
+    """The serdes in a task; each has a topic name of its own, for schema registries."""
 
     topic: str
     left_key_serde: Serde[Any]
@@ -114,7 +113,7 @@ class _Bytes:
 
 @dataclass(frozen=True, slots=True)
 class SendSubscriptions:
-    """Sends the right side what a change of the left table requires."""
+    """Sends subscriptions to the right side when the left table changes."""
 
     foreign_key: ForeignKey
     serdes: ForeignKeySerdes
@@ -123,7 +122,6 @@ class SendSubscriptions:
     latest_only: bool = False  # the left table is versioned
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         forward, drop, partition = context.forward, context.drop, context.partition
         convert, extract = self.serdes.open(context, self.topic), self.foreign_key
         latest_only = self.latest_only
@@ -146,7 +144,7 @@ class SendSubscriptions:
             found = None if new is None else convert.left_hash(new)
             left_key = convert.left_key(key)
             for foreign_key, instruction in instructions:
-                message = packed_subscription(Subscription(found, instruction, partition, left_key))
+                message = encode_subscription(Subscription(found, instruction, partition, left_key))
                 forward(foreign_key, message, timestamp_ms, headers)
 
         return process
@@ -162,7 +160,7 @@ def _inner_instructions(
         return () if before is None else ((before, Instruction.DELETE_AND_PROPAGATE),)
     if before is None or to_bytes(before) == to_bytes(after):
         return ((after, Instruction.PROPAGATE_ONLY_IF_RIGHT_EXISTS),)
-    # The old key may have had a result: an answer from the new one must replace it in any case.
+    # The old key may have had a result, which a response from the new one must replace.
     return (
         (before, Instruction.DELETE_NO_PROPAGATE),
         (after, Instruction.PROPAGATE_NULL_IF_MISSING),
@@ -180,14 +178,13 @@ def _left_instructions(
 
 @dataclass(frozen=True, slots=True)
 class ReceiveSubscriptions:
-    """Keeps subscriptions, and hands each to the node that answers; the key is the foreign one."""
+    """Stores subscriptions, and forwards them; the key is the foreign key."""
 
     store: str
     serdes: ForeignKeySerdes
     topic: str
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         forward, drop = context.forward, context.drop
         store = cast("TimestampedKeyValueStore[bytes, bytes]", context.store(self.store))
         put, delete = store.put, store.delete
@@ -195,18 +192,18 @@ class ReceiveSubscriptions:
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             message = cast("bytes", value)
-            subscription = unpacked_subscription(message)
+            subscription = decode_subscription(message)
             instruction = subscription.instruction
             if key is None:
                 if instruction is not Instruction.PROPAGATE_NULL_IF_MISSING:
                     drop(NO_FOREIGN_KEY)
                     return
             else:
-                place = subscription_prefix(convert.foreign_key(key)) + subscription.left_key
+                store_key = subscription_prefix(convert.foreign_key(key)) + subscription.left_key
                 if instruction <= Instruction.DELETE_AND_PROPAGATE:
-                    delete(place)
+                    delete(store_key)
                 else:
-                    put(place, message, timestamp_ms)
+                    put(store_key, message, timestamp_ms)
             forward(key, subscription, timestamp_ms, headers)
 
         return process
@@ -214,14 +211,13 @@ class ReceiveSubscriptions:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSubscriptions:
-    """Looks up the right value that a new subscription asks for; the key becomes the left one."""
+    """Responds to new subscriptions with the right value; the key becomes the left key."""
 
     right: TableView
     serdes: ForeignKeySerdes
     topic: str
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         forward, get = context.forward, self.right.open(context)
         convert = self.serdes.open(context, self.topic)
 
@@ -237,7 +233,7 @@ class AnswerSubscriptions:
             answer = None
             if found is not None and instruction is not Instruction.DELETE_AND_PROPAGATE:
                 answer = convert.right_value(found[0])
-            message = packed_response(Response(found_hash, partition, answer))
+            message = encode_response(Response(found_hash, partition, answer))
             forward(convert.left_key_of(left_key), message, timestamp_ms, headers)
 
         return process
@@ -253,12 +249,11 @@ class NotifySubscribers:
     latest_only: bool = False  # the right table is versioned
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         drop, latest_only = context.drop, self.latest_only
         convert = self.serdes.open(context, self.topic)
         notify = self._open_notify(context, convert)
         if context.cache_bytes > 0:
-            notify = _once_a_round(context, notify)
+            notify = _once_per_round(context, notify)
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             new, _, latest = cast("Change", value)
@@ -276,7 +271,7 @@ class NotifySubscribers:
 
         return process
 
-    def _open_notify(self, context: NodeContext, convert: "_Bytes") -> "_Notify":
+    def _open_notify(self, context: NodeContext, convert: "_OpenSerdes") -> "_Notify":
         forward = context.forward
         store = cast("TimestampedKeyValueStore[bytes, bytes]", context.store(self.store))
 
@@ -284,10 +279,10 @@ class NotifySubscribers:
             foreign_key: bytes, answer: bytes | None, timestamp_ms: int, headers: Headers
         ) -> None:
             for _, (message, _) in store.prefix_scan(subscription_prefix(foreign_key)):
-                subscription = unpacked_subscription(message)
+                subscription = decode_subscription(message)
                 response = Response(subscription.hash, subscription.partition, answer)
                 left_key = convert.left_key_of(subscription.left_key)
-                forward(left_key, packed_response(response), timestamp_ms, headers)
+                forward(left_key, encode_response(response), timestamp_ms, headers)
 
         return notify
 
@@ -296,29 +291,29 @@ class NotifySubscribers:
 _Notify = Callable[[bytes, bytes | None, int, Headers], None]
 
 
-def _once_a_round(context: NodeContext, notify: _Notify) -> _Notify:
-    """Sends only the last value of each foreign key, when the round ends or the task commits."""
-    held: dict[bytes, tuple[bytes | None, int, Headers, Position | None]] = {}
+def _once_per_round(context: NodeContext, notify: _Notify) -> _Notify:
+    """Notify once per foreign key, with its last value, when the round ends or the task commits."""
+    changes: dict[bytes, tuple[bytes | None, int, Headers, Position | None]] = {}
 
-    def hold(foreign_key: bytes, answer: bytes | None, timestamp_ms: int, headers: Headers) -> None:
-        held.pop(foreign_key, None)  # in the order of the last changes
-        held[foreign_key] = (answer, timestamp_ms, headers, context.position)
+    def add(foreign_key: bytes, answer: bytes | None, timestamp_ms: int, headers: Headers) -> None:
+        changes.pop(foreign_key, None)  # in the order of the last changes
+        changes[foreign_key] = (answer, timestamp_ms, headers, context.position)
 
     def release() -> None:
-        while held:
-            foreign_key = next(iter(held))
-            answer, timestamp_ms, headers, position = held.pop(foreign_key)
+        while changes:
+            foreign_key = next(iter(changes))
+            answer, timestamp_ms, headers, position = changes.pop(foreign_key)
             context.at(position, partial(notify, foreign_key, answer, timestamp_ms, headers))
 
     context.after_round(release)
     context.before_commit(release)
-    context.on_close(held.clear)
-    return hold
+    context.on_close(changes.clear)
+    return add
 
 
 @dataclass(frozen=True, slots=True)
 class ResolveResponses:
-    """Joins an answer with the left value, if that is still the one that asked."""
+    """Joins a response with the left value, if that has not changed."""
 
     left: TableView
     serdes: ForeignKeySerdes
@@ -328,7 +323,6 @@ class ResolveResponses:
     left_join: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         forward, drop, get = context.forward, context.drop, self.left.open(context)
         convert, join, extract = (
             self.serdes.open(context, self.topic),
@@ -344,7 +338,7 @@ class ResolveResponses:
             return foreign_key is not None and convert.foreign_key(foreign_key) == deleted
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            response = unpacked_response(cast("bytes", value))
+            response = decode_response(cast("bytes", value))
             deleted = None
             if headers and headers[-1][0] == DELETED_HEADER:
                 deleted, headers = headers[-1][1], headers[:-1]

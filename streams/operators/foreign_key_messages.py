@@ -1,4 +1,4 @@
-"""What the two sides of a foreign-key join tell each other, in bytes.
+"""The messages between the two sides of a foreign-key join, as bytes.
 
     subscription   version and flag (1) | instruction (1) | hash (16, unless flagged) |
                    partition of the left record (4) | left key
@@ -7,10 +7,10 @@
     subscription store, key
                    length of the foreign key (4) | foreign key | left key
 
-Numbers are big-endian. The low 6 bits of the first byte are the version; the flag 0x80 says that
+Numbers are big-endian. The low 6 bits of the first byte are the version; the flag 0x80 means that
 there is no hash (the left record was deleted), 0x40 that there is no right value. The hash of a
-left value is BLAKE2b with a digest of 16 bytes over its serialised bytes: an answer counts only
-while the left table still has the value that asked.
+left value is BLAKE2b with a digest of 16 bytes over its serialised bytes: a response is used only
+if the left table still has the value that subscribed.
 """
 
 from enum import IntEnum
@@ -29,20 +29,20 @@ _NUMBER = Struct(">i")
 
 
 class Instruction(IntEnum):
-    """What the right side is to do with a subscription."""
+    """What the right side must do with a subscription."""
 
-    DELETE_NO_PROPAGATE = 0  # forget it, and answer nothing
-    DELETE_AND_PROPAGATE = 1  # forget it, and answer that there is no right value
-    PROPAGATE_NULL_IF_MISSING = 2  # keep it, and answer in any case
-    PROPAGATE_ONLY_IF_RIGHT_EXISTS = 3  # keep it, and answer if there is a right value
+    DELETE_NO_PROPAGATE = 0  # delete it, without a response
+    DELETE_AND_PROPAGATE = 1  # delete it, and respond that there is no right value
+    PROPAGATE_NULL_IF_MISSING = 2  # store it, and always respond
+    PROPAGATE_ONLY_IF_RIGHT_EXISTS = 3  # store it, and respond if there is a right value
 
 
 class Subscription(NamedTuple):
-    """A left record's interest in a right key."""
+    """The subscription of a left record to a right key."""
 
-    hash: bytes | None  # of the left value; None: the left record is gone
+    hash: bytes | None  # of the left value; None: the left record was deleted
     instruction: Instruction
-    partition: int  # of the left record: where the answer must go
+    partition: int  # of the left record, for the response
     left_key: bytes
 
 
@@ -59,8 +59,8 @@ def hash_of(data: bytes) -> bytes:
     return blake2b(data, digest_size=HASH_BYTES).digest()
 
 
-def packed_subscription(subscription: Subscription) -> bytes:
-    """The bytes of a subscription."""
+def encode_subscription(subscription: Subscription) -> bytes:
+    """Encode a subscription."""
     found = subscription.hash
     return b"".join(
         (
@@ -72,8 +72,8 @@ def packed_subscription(subscription: Subscription) -> bytes:
     )
 
 
-def unpacked_subscription(data: bytes) -> Subscription:
-    """The subscription of bytes."""
+def decode_subscription(data: bytes) -> Subscription:
+    """Decode a subscription."""
     _check_version(data)
     at = 2
     found = None
@@ -83,8 +83,8 @@ def unpacked_subscription(data: bytes) -> Subscription:
     return Subscription(found, Instruction(data[1]), partition, data[at + _NUMBER.size :])
 
 
-def packed_response(response: Response) -> bytes:
-    """The bytes of an answer."""
+def encode_response(response: Response) -> bytes:
+    """Encode a response."""
     flags = (_NO_HASH if response.hash is None else 0) | (
         _NO_VALUE if response.value is None else 0
     )
@@ -92,8 +92,8 @@ def packed_response(response: Response) -> bytes:
     return head + _NUMBER.pack(response.partition) + (response.value or b"")
 
 
-def unpacked_response(data: bytes) -> Response:
-    """The answer of bytes."""
+def decode_response(data: bytes) -> Response:
+    """Decode a response."""
     _check_version(data)
     at = 1
     found = None
@@ -104,14 +104,14 @@ def unpacked_response(data: bytes) -> Response:
 
 
 def response_partition(data: bytes) -> int:
-    """Where an answer must go."""
+    """The partition to which a response must be sent."""
     at = 1 if data[0] & _NO_HASH else 1 + HASH_BYTES
     partition: int = _NUMBER.unpack_from(data, at)[0]
     return partition
 
 
 def subscription_prefix(foreign_key: bytes) -> bytes:
-    """What the keys of all subscriptions to a foreign key begin with."""
+    """The prefix of the store keys of all subscriptions to a foreign key."""
     return _NUMBER.pack(len(foreign_key)) + foreign_key
 
 

@@ -1,4 +1,4 @@
-"""Stream joined with a global table: each record with the value of the key it is mapped to."""
+"""Joins a stream with a global table: each record with the value of its mapped key."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,15 +13,14 @@ KeyMapper = Callable[[object, object], object]
 
 @dataclass(frozen=True, slots=True)
 class GlobalJoin:
-    """The global table is looked up as it is now; it has no time of its own."""
+    """Looks up the current value; a global table has no stream time."""
 
     table: TableView
     key_mapper: KeyMapper
     joiner: Joiner
-    left: bool = False  # whether a record without a partner gives a result, too
+    left: bool = False  # whether records without a match are emitted, too
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         forward, drop, left = context.forward, context.drop, self.left
         get, key_mapper, join = self.table.open(context), self.key_mapper, self.joiner
 
@@ -31,7 +30,7 @@ class GlobalJoin:
                 return
             mapped = key_mapper(key, value)
             if mapped is None:
-                # Kafka Streams keeps only what has no key of its own, and so could not be mapped.
+                # As Kafka Streams, which emits it only if the record itself has no key.
                 if not left or key is not None:
                     drop("a record that is mapped to no key cannot be joined")
                     return

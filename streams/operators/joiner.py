@@ -1,4 +1,4 @@
-"""Joiner: the user's function of a join in one form, and the serdes that a join writes with."""
+"""Joiner: the user's function of a join in one form, and the serdes of a join."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -7,7 +7,7 @@ from broker.serde import Serde
 from streams.processor import NodeContext
 from streams.serdes import serde_or_default
 
-# key, left value, right value: whatever the user's function looks like.
+# key, left value, right value, even if the user's function takes no key.
 Joiner = Callable[[object, object, object], object]
 
 
@@ -19,11 +19,11 @@ def as_joiner(function: Callable[..., object], *, with_key: bool) -> Joiner:
 
 
 def reversed_joiner(joiner: Joiner) -> Joiner:
-    """The same for the other side of a join, whose own value is the right one."""
+    """The joiner for the other side of a join, whose own value is the right one."""
     return lambda key, own, other: joiner(key, other, own)
 
 
-# Any: which type a serde is for is known to the user's code only.
+# Any: only the user's code knows the types of serdes.
 def key_serde_or_default(context: NodeContext, serde: Serde[Any] | None) -> Serde[Any]:
     """The serde of a key, or the application's default."""
     return serde_or_default(serde, cast("Serde[Any]", context.setting("default_key_serde")))

@@ -1,12 +1,12 @@
-"""Records of a left or outer stream join that have found no partner yet, until their time is up.
+"""Records of a left or outer stream join that have no match yet, until their window has passed.
 
-They are kept in a key-value store, so they survive a crash:
+They are stored in a key-value store, so they survive a crash:
 
     key    time (8 bytes) | side (1 byte: 0 right, 1 left) | key
-    value  one after the other: length (4 bytes) | value, oldest first
+    value  for each value, oldest first: length (4 bytes) | value
 
-so the order of the store is that of their release: by time, right before left, by key. An index of
-the keys in memory spares a look into the store for each record; it is made when it is first needed.
+so the order of the store is the order of emission: by time, right before left, by key. An index of
+the keys in memory saves a lookup in the store for each record; it is created when first needed.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _LENGTH = Struct(">i")
 
 
 class Unmatched(NamedTuple):
-    """A record whose time is up."""
+    """A record without a match."""
 
     left: bool
     key: object
@@ -39,7 +39,7 @@ class Unmatched(NamedTuple):
 
 
 class PendingRecords:
-    """What both sides of one join share in a task. Only the task's thread uses it."""
+    """The pending records of both sides of a join in a task. Only the task's thread uses it."""
 
     __slots__ = ("_emit_at_ms", "_interval_ms", "_keys", "_lag_ms", "_queues", "_serdes", "_store")
 
@@ -52,89 +52,93 @@ class PendingRecords:
     ) -> None:
         self._store = store
         self._serdes = serdes
-        self._lag_ms = lag_ms  # how long after its time a record of the right, the left waits
+        self._lag_ms = lag_ms  # how long records of the right, the left side wait
         self._interval_ms = interval_ms
         self._emit_at_ms = 0
         self._keys = {key for key, _ in store.all()}
-        # Keys of each side, the earliest first; those no longer in `_keys` have found a partner.
+        # Keys of each side, the earliest first; those no longer in `_keys` have found a match.
         self._queues = tuple([key for key in self._keys if key[8] == side] for side in (0, 1))
         for queue in self._queues:
             heapify(queue)
 
-    def is_over(self, side: int, timestamp_ms: int, stream_time_ms: int) -> bool:
-        """Whether a record can no longer find a partner."""
+    def is_expired(self, side: int, timestamp_ms: int, stream_time_ms: int) -> bool:
+        """Whether a record can no longer find a match."""
         return timestamp_ms + self._lag_ms[side] < stream_time_ms
 
     def add(self, side: int, key: object, value: object, timestamp_ms: int) -> None:
-        """Let a record wait for a partner."""
-        place = self._serdes.place(side, key, timestamp_ms)
-        kept = self._serdes.value_bytes(side, value)
-        entry = _LENGTH.pack(len(kept)) + kept
-        if place in self._keys:
-            entry = (self._store.get(place) or b"") + entry
+        """Add a record that waits for a match."""
+        store_key = self._serdes.store_key(side, key, timestamp_ms)
+        data = self._serdes.value_bytes(side, value)
+        entry = _LENGTH.pack(len(data)) + data
+        if store_key in self._keys:
+            entry = (self._store.get(store_key) or b"") + entry
         else:
-            self._keys.add(place)
-            heappush(self._queues[side], place)
-        self._store.put(place, entry)
+            self._keys.add(store_key)
+            heappush(self._queues[side], store_key)
+        self._store.put(store_key, entry)
 
     def match(self, side: int, key: object, timestamp_ms: int) -> None:
-        """Records of a side at this key and time have found a partner."""
+        """Remove records of a side with this key and time: they have found a match."""
         if not self._keys:
             return
-        place = self._serdes.place(side, key, timestamp_ms)
-        if place in self._keys:
-            self._keys.remove(place)
-            self._store.delete(place)
+        store_key = self._serdes.store_key(side, key, timestamp_ms)
+        if store_key in self._keys:
+            self._keys.remove(store_key)
+            self._store.delete(store_key)
 
     def release(self, stream_time_ms: int, now_ms: int) -> list[Unmatched]:
-        """Records whose time is up; not more often than the interval of wall clock allows."""
-        if not any(self._is_first_over(side, stream_time_ms) for side in (RIGHT, LEFT)):
+        """Remove and return records whose window has passed; at most once per interval."""
+        if not any(self._is_first_expired(side, stream_time_ms) for side in (RIGHT, LEFT)):
             return []
         if now_ms < self._emit_at_ms:
             return []
         self._emit_at_ms = now_ms + self._interval_ms
-        places = [place for side in (RIGHT, LEFT) for place in self._take(side, stream_time_ms)]
-        places.sort()
+        store_keys = [
+            store_key
+            for side in (RIGHT, LEFT)
+            for store_key in self._remove_expired(side, stream_time_ms)
+        ]
+        store_keys.sort()
         found: list[Unmatched] = []
-        for place in places:
-            found.extend(self._serdes.unmatched(place, self._store.delete(place) or b""))
+        for store_key in store_keys:
+            found.extend(self._serdes.unmatched(store_key, self._store.delete(store_key) or b""))
         return found
 
-    def _is_first_over(self, side: int, stream_time_ms: int) -> bool:
+    def _is_first_expired(self, side: int, stream_time_ms: int) -> bool:
         queue, keys = self._queues[side], self._keys
         while queue and queue[0] not in keys:
             heappop(queue)
-        return bool(queue) and self.is_over(side, _HEAD.unpack_from(queue[0])[0], stream_time_ms)
+        return bool(queue) and self.is_expired(side, _HEAD.unpack_from(queue[0])[0], stream_time_ms)
 
-    def _take(self, side: int, stream_time_ms: int) -> Iterator[bytes]:
-        while self._is_first_over(side, stream_time_ms):
-            place = heappop(self._queues[side])
-            self._keys.remove(place)
-            yield place
+    def _remove_expired(self, side: int, stream_time_ms: int) -> Iterator[bytes]:
+        while self._is_first_expired(side, stream_time_ms):
+            store_key = heappop(self._queues[side])
+            self._keys.remove(store_key)
+            yield store_key
 
 
 @dataclass(frozen=True, slots=True)
 class PendingSerdes:
-    """Keys and values of the store. Any: only the user's code knows their types."""
+    """The serdes of the store. Any: only the user's code knows the types."""
 
     topic: str
     key: Serde[Any]
     left: Serde[Any]
     right: Serde[Any]
 
-    def place(self, side: int, key: object, timestamp_ms: int) -> bytes:
-        """The key of the store."""
+    def store_key(self, side: int, key: object, timestamp_ms: int) -> bytes:
+        """Encode a key of the store."""
         return _HEAD.pack(timestamp_ms, side) + (self.key.serialize(self.topic, key) or b"")
 
     def value_bytes(self, side: int, value: object) -> bytes:
-        """The bytes of a value."""
+        """Serialize a value."""
         serde = self.left if side == LEFT else self.right
         return serde.serialize(self.topic, value) or b""
 
-    def unmatched(self, place: bytes, entry: bytes) -> Iterator[Unmatched]:
+    def unmatched(self, store_key: bytes, entry: bytes) -> Iterator[Unmatched]:
         """The records of one entry, oldest first."""
-        timestamp_ms, side = _HEAD.unpack_from(place)
-        key = self.key.deserialize(self.topic, place[_HEAD.size :])
+        timestamp_ms, side = _HEAD.unpack_from(store_key)
+        key = self.key.deserialize(self.topic, store_key[_HEAD.size :])
         serde = self.left if side == LEFT else self.right
         at = 0
         while at < len(entry):
@@ -146,7 +150,7 @@ class PendingSerdes:
 
 @dataclass(frozen=True, slots=True)
 class PendingSpec:
-    """How both sides of a join find what they share."""
+    """The store, windows and serdes of pending records."""
 
     store: str
     windows: JoinWindows
@@ -155,7 +159,7 @@ class PendingSpec:
     right_serde: Serde[Any] | None = None
 
     def open(self, context: NodeContext) -> PendingRecords:
-        """The records that wait, inside one task; call it with the first record."""
+        """The pending records of a task; called with the first record."""
         return context.shared(f"{self.store}-pending", lambda: self._make(context))
 
     def _make(self, context: NodeContext) -> PendingRecords:

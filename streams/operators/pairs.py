@@ -1,7 +1,7 @@
-"""Pairs: what functions of users that give a key and a value must return.
+"""Pairs: checks the results of user functions that must return a key and a value.
 
-A tuple of two, or a named one. A dict or a string of two, or a list, could be unpacked as well; but
-then it is mostly the value itself, and the names of its fields would become keys and values.
+A tuple of two is required, possibly a named one. A dict, string or list of two could be unpacked as
+well, but it is usually the value itself, and its field names would become keys and values.
 """
 
 import inspect
@@ -13,9 +13,9 @@ Pair = tuple[object, object]
 
 
 def checked_pair(given: object, function: Callable[..., object], kind: str) -> Pair:
-    """What a function returned, if that is a pair; else an error that says which function it is.
+    """Return the result of a function if it is a pair; otherwise raise an error with the function.
 
-    Called for values that are not a plain tuple, or cannot be unpacked into two.
+    Called for results that are not a plain tuple, or cannot be unpacked into two.
     """
     if isinstance(given, tuple) and len(given) == 2:
         return given
@@ -28,7 +28,7 @@ def checked_pair(given: object, function: Callable[..., object], kind: str) -> P
 
 
 def no_pairs(function: Callable[..., object]) -> StreamsError:
-    """What to raise when a function for flat_map returned None."""
+    """The error for a function of flat_map that returned None."""
     return StreamsError(
         f"{described(function)}, given to flat_map, must return a list of tuples (key, value), but "
         "returned None",
@@ -37,7 +37,7 @@ def no_pairs(function: Callable[..., object]) -> StreamsError:
 
 
 def described(function: Callable[..., object]) -> str:
-    """A function of the user, and where it is written."""
+    """A function of the user, with its location."""
     plain: object = inspect.unwrap(function)
     while not hasattr(plain, "__code__") and hasattr(plain, "func"):  # functools.partial
         plain = inspect.unwrap(plain.func)

@@ -1,9 +1,9 @@
-"""A stream joined with itself, with one store instead of two: the results are the same.
+"""Joins a stream with itself, with one store instead of two; the results are the same.
 
-A record first takes the part of the left side, then that of the right; there it also meets itself,
-in the order of times. It meets itself only if its own time lies in the window, and only if the
-store would still have kept it: exactly then it would with two stores (Kafka's rule for one store is
-a millisecond narrower, and does not look at the window).
+A record is first processed as one of the left side, then as one of the right side; there it is also
+joined with itself, in the order of timestamps. It is joined with itself only if its own timestamp
+is in the window and the store would still have kept it, which is the result with two stores (the
+rule of Kafka Streams for one store is a millisecond narrower, and ignores the window).
 """
 
 from dataclasses import dataclass
@@ -19,14 +19,13 @@ from streams.windows import JoinWindows
 
 @dataclass(frozen=True, slots=True)
 class SelfJoin:
-    """Both sides of an inner join of a stream with itself."""
+    """Processes both sides of an inner join of a stream with itself."""
 
     store: str
     windows: JoinWindows
     joiner: Joiner
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         forward, drop, join = context.forward, context.drop, self.joiner
         fetch = cast("WindowStore[object, object]", context.store(self.store)).fetch
         time = context.time()
@@ -38,17 +37,17 @@ class SelfJoin:
             if key is None or value is None:
                 drop(NO_KEY if value is not None else NO_VALUE)
                 return
-            alone = meets_itself and timestamp_ms > time.advance(timestamp_ms) - retention_ms
+            joins_itself = meets_itself and timestamp_ms > time.advance(timestamp_ms) - retention_ms
             first_ms, last_ms = timestamp_ms - before_ms, timestamp_ms + after_ms
             for other_ms, other in fetch(key, max(0, first_ms), last_ms):
                 forward(key, join(key, value, other), max(timestamp_ms, other_ms), headers)
             first_ms, last_ms = timestamp_ms - after_ms, timestamp_ms + before_ms
             for other_ms, other in fetch(key, max(0, first_ms), last_ms):
-                if alone and other_ms > timestamp_ms:
-                    alone = False
+                if joins_itself and other_ms > timestamp_ms:
+                    joins_itself = False
                     forward(key, join(key, value, value), timestamp_ms, headers)
                 forward(key, join(key, other, value), max(timestamp_ms, other_ms), headers)
-            if alone:
+            if joins_itself:
                 forward(key, join(key, value, value), timestamp_ms, headers)
 
         return process

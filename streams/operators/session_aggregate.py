@@ -1,10 +1,10 @@
 """Aggregates by sessions: records of a key that are at most a gap apart.
 
-A record is merged with all sessions it touches: their aggregates are merged in order, beginning
-with the initial one, and the record is added last. Each session that is absorbed is removed and
-emitted as a tombstone under its old bounds, even if the bounds are the same; only a record at the
-very instant of a one-instant session replaces it quietly. The time of a result is the session's
-end. Only null keys are dropped; null values reach the adder.
+A record is merged with all sessions that it touches: their aggregates are merged in order, starting
+with the initial one, and the record is added last. Each merged session is removed and emitted as a
+tombstone with its old bounds, even if the bounds do not change; except that a record replaces a
+session of one instant at the same instant without a tombstone. The timestamp of a result is the
+session's end. Only null keys are dropped; null values are passed to the adder.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ _Found = list[tuple[Windowed[object], object]]
 
 @dataclass(frozen=True, slots=True)
 class SessionAggregate:
-    """Keeps an aggregate of each session of each key."""
+    """Aggregates the records of each key and session."""
 
     store: str
     windows: SessionWindows
@@ -39,7 +39,7 @@ class SessionAggregate:
     retention_ms: int = 0  # of the store; needed by on_close
 
     def open(self, context: NodeContext) -> Process:
-        """Whether a record is too late is known only after merging."""
+        """Open the node. Whether a record is late is only known after merging."""
         table = cast("SessionStore[object, object]", context.store(self.store))
         time, drop, put = context.time(), context.drop, table.put
         initializer, adder, merger = self.initializer, self.adder, self.merger
@@ -50,7 +50,7 @@ class SessionAggregate:
             else shared_emit(context, self.store, caching=self.caching, send_old=self.send_old)
         )
         emit_closed = self._open_emit_closed(context, table) if on_close else None
-        absorb = _open_absorb(table, emit, send_old=self.send_old)
+        merge_sessions = _open_merge(table, emit, send_old=self.send_old)
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             if key is None:
@@ -60,7 +60,7 @@ class SessionAggregate:
             if emit_closed is not None:
                 emit_closed(close_ms, timestamp_ms, headers)
             found = list(table.find_sessions(key, max(0, timestamp_ms - gap), timestamp_ms + gap))
-            if on_close:  # a closed session has been emitted; it does not grow again
+            if on_close:  # a closed session has been emitted and must not grow
                 found = [each for each in found if each[0].end_ms >= close_ms]
             aggregate = initializer()
             start = end = timestamp_ms
@@ -70,7 +70,7 @@ class SessionAggregate:
             if end < close_ms:
                 drop(late(start, end, time.ms))
                 return
-            replaced = absorb(found, start == end, headers) if found else None
+            replaced = merge_sessions(found, start == end, headers) if found else None
             aggregate = adder(key, value, aggregate)
             size = put(key, start, end, aggregate)
             if size == REFUSED:
@@ -98,15 +98,15 @@ class SessionAggregate:
         )
 
 
-def _open_absorb(
+def _open_merge(
     table: SessionStore[object, object], emit: Emit, *, send_old: bool
 ) -> Callable[[_Found, bool, Headers], object]:
-    """Removes sessions that are part of a larger one now; the old value of a replaced one.
+    """A function that removes merged sessions; it returns the old value of a replaced one.
 
-    Old values are read again, because the merger may have changed what was found in place.
+    Old values are read again, because the merger may have changed the found ones in place.
     """
 
-    def absorb(found: _Found, one_instant: bool, headers: Headers) -> object:
+    def merge_sessions(found: _Found, one_instant: bool, headers: Headers) -> object:
         for session, stored in found:
             key, start, end = session
             old = table.get(key, start, end) if send_old else stored
@@ -116,12 +116,12 @@ def _open_absorb(
             emit(session, None, old, end, headers, 0)
         return None
 
-    return absorb
+    return merge_sessions
 
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A table by sessions, looked up in its store."""
+    """The view of a session-windowed table."""
 
     store: str
 
@@ -131,7 +131,7 @@ class SessionView:
         return (self.store,)
 
     def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
-        """The value of a session of a key; its time is the session's end."""
+        """Look up a session of a key; its timestamp is the session's end."""
         table = cast("SessionStore[object, object]", context.store(self.store))
 
         def get(key: object) -> tuple[object, int] | None:
@@ -142,6 +142,6 @@ class SessionView:
         return open_emitted(context, self.store, get) if emitted else get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """Sessions have no history."""
+        """Look up the current value: sessions have no history."""
         present = self.open(context)
         return lambda key, timestamp_ms: present(key)

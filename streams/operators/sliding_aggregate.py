@@ -1,12 +1,12 @@
 """Aggregates by sliding windows: each set of records at most `difference` apart is one window.
 
-A record at t has a left window [t - d, t] and, when later records lie in it, a right window
+A record at t has a left window [t - d, t] and, if it contains later records, a right window
 [t + 1, t + 1 + d]. Both ends are inclusive. For a new record at t:
 
-    windows that hold t                        get the record
-    [t - d, t], if it is not there             begins with the records of the window before it
-    [p + 1, p + 1 + d], p the record before    begins with this record, if it is not there
-    [t + 1, t + 1 + d], if it is not there     begins with the later records, without this one
+    windows that contain t                     get the record
+    [t - d, t], if it does not exist           starts with the records of the window before it
+    [p + 1, p + 1 + d], p the record before    starts with this record, if it does not exist
+    [t + 1, t + 1 + d], if it does not exist   starts with the later records, without this update
 
 Windows do not start before 0: records with t < d share the window [0, d].
 """
@@ -24,13 +24,13 @@ from streams.record import Headers, Windowed
 from streams.state.store import REFUSED, TimestampedWindowStore
 from streams.windows import SlidingWindows
 
-# The aggregate of a window and the time of its last record.
+# The aggregate of a window, and the timestamp of its last record.
 _Stored = tuple[object, int]
 
 
 @dataclass(frozen=True, slots=True)
 class SlidingAggregate:
-    """Keeps an aggregate of the records of each key and sliding window."""
+    """Aggregates the records of each key and sliding window."""
 
     store: str
     windows: SlidingWindows
@@ -42,7 +42,7 @@ class SlidingAggregate:
     retention_ms: int = 0  # of the store; needed by on_close
 
     def open(self, context: NodeContext) -> Process:
-        """Null keys, null values and records that are too late for all windows are dropped."""
+        """Open the node; null keys, null values and records late for all windows are dropped."""
         table = cast("TimestampedWindowStore[object, object]", context.store(self.store))
         time, drop = context.time(), context.drop
         difference, grace = self.windows.difference_ms, self.windows.grace_ms
@@ -63,13 +63,18 @@ class SlidingAggregate:
                 return
             if emit_closed is not None:
                 emit_closed(close_ms, timestamp_ms, headers)
-            one = _OneRecord(self, table, emit, drop)
-            one.key, one.value, one.timestamp_ms, one.headers = key, value, timestamp_ms, headers
-            one.close_ms = close_ms
+            update = _RecordUpdate(self, table, emit, drop)
+            update.key, update.value, update.timestamp_ms, update.headers = (
+                key,
+                value,
+                timestamp_ms,
+                headers,
+            )
+            update.close_ms = close_ms
             if timestamp_ms < difference:
-                one.add_early()
+                update.add_early()
             else:
-                one.add()
+                update.add()
 
         return process
 
@@ -94,8 +99,8 @@ class SlidingAggregate:
         )
 
 
-class _OneRecord:
-    """A record on its way into its windows."""
+class _RecordUpdate:
+    """Adds one record to its windows."""
 
     __slots__ = (
         "adder",
@@ -127,10 +132,10 @@ class _OneRecord:
         self.headers: Headers = ()
 
     def add(self) -> None:
-        """Add the record to its windows, the newest first, as Kafka Streams does."""
+        """Add the record to its windows, the latest first, as Kafka Streams does."""
         t, difference = self.timestamp_ms, self.difference
-        later: _Stored | None = None  # what is in the newest window that continues after t
-        earlier: _Stored | None = None  # what is in the newest window that ended before t
+        later: _Stored | None = None  # of the latest window that ends after t
+        earlier: _Stored | None = None  # of the latest window that ends before t
         previous_ms: int | None = None
         starts = set()
         found = self.table.backward_fetch(self.key, max(0, t - 2 * difference), t + 1)
@@ -148,14 +153,14 @@ class _OneRecord:
             elif stored[1] < t:
                 previous_ms = stored[1]
             else:
-                return  # a record at the same instant has made all windows
+                return  # a record with the same timestamp has created all windows
         if previous_ms is not None and previous_ms + 1 + difference >= t:
-            self._begin(previous_ms + 1, starts)
+            self._create(previous_ms + 1, starts)
         if earlier is not None and earlier[1] >= t - difference:
-            self._begin(t - difference, starts, earlier)
+            self._create(t - difference, starts, earlier)
         else:
-            self._begin(t - difference, starts)
-        self._begin_right(later, starts)
+            self._create(t - difference, starts)
+        self._create_right(later, starts)
 
     def add_early(self) -> None:
         """Add a record whose left window would start before 0."""
@@ -170,19 +175,19 @@ class _OneRecord:
             elif start <= t:
                 later = (self._update(start, stored), stored[1])
         if first is not None and later is None:
-            # No window starts between: what is in [0, d] is all later than t, or all earlier.
+            # No window starts between: the records in [0, d] are all later than t, or all earlier.
             later = first
-        self._begin_right(later, starts)
+        self._create_right(later, starts)
         if first is None:
-            self._begin(0, starts)
+            self._create(0, starts)
             return
         if first[1] < t:
-            self._begin(first[1] + 1, starts)
-        # Read again: what the right window began with must not change with this one.
+            self._create(first[1] + 1, starts)
+        # Read again: this window must not share the aggregate with the right window.
         self._update(0, cast("_Stored", self.table.get(self.key, 0)))
 
     def _update(self, start: int, stored: _Stored) -> object:
-        """Add the record to a window; the aggregate it had before."""
+        """Add the record to a window; returns the previous aggregate."""
         old, newest_ms = stored
         end = start + self.difference
         if end < self.close_ms:
@@ -195,8 +200,8 @@ class _OneRecord:
         self._put(start, aggregate, old, max(newest_ms, self.timestamp_ms))
         return old
 
-    def _begin(self, start: int, starts: set[int], stored: _Stored | None = None) -> None:
-        """Make a window that holds the record, and maybe earlier ones."""
+    def _create(self, start: int, starts: set[int], stored: _Stored | None = None) -> None:
+        """Create a window with the record, and possibly earlier ones."""
         end = start + self.difference
         if start in starts:
             return
@@ -207,8 +212,8 @@ class _OneRecord:
         aggregate = self.initializer() if stored is None else stored[0]
         self._put(start, self.adder(self.key, self.value, aggregate), None, self.timestamp_ms)
 
-    def _begin_right(self, later: _Stored | None, starts: set[int]) -> None:
-        """Make the window after the record, if there are later records for it."""
+    def _create_right(self, later: _Stored | None, starts: set[int]) -> None:
+        """Create the window after the record, if there are later records for it."""
         start = self.timestamp_ms + 1
         if later is not None and later[1] > self.timestamp_ms and start not in starts:
             starts.add(start)

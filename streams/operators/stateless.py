@@ -1,4 +1,4 @@
-"""Operations on one record at a time: filter, map, branch, peek and their kind."""
+"""Stateless operations: filter, map, branch, peek and others."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -16,10 +16,9 @@ EACH = "flat_map, for each result"
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """Hands records on: what joins two streams into one, or begins a branch."""
+    """Forwards all records: merges streams, or starts a branch."""
 
     def open(self, context: NodeContext) -> Process:
-        """The children themselves."""
         return context.forward
 
 
@@ -31,7 +30,6 @@ class Filter:
     negate: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         predicate, forward = self.predicate, context.forward
 
         def keep(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -45,7 +43,6 @@ class Filter:
         return drop if self.negate else keep
 
     def open_rows(self, context: NodeContext) -> ProcessRows:
-        """The node's code for rows that are pulled."""
         predicate = self.predicate
 
         def keep(rows: Rows) -> Rows:
@@ -63,10 +60,9 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class DropNullKeys:
-    """Stands before a repartition: a record without a key has no partition."""
+    """Drops records without a key before a repartition."""
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         forward = context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -76,7 +72,6 @@ class DropNullKeys:
         return process
 
     def open_rows(self, context: NodeContext) -> ProcessRows:
-        """The node's code for rows that are pulled."""
 
         def process_rows(rows: Rows) -> Rows:
             for key, value, timestamp_ms, headers in rows:
@@ -88,12 +83,11 @@ class DropNullKeys:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A new key and value."""
+    """Replaces key and value."""
 
     mapper: Callable[[object, object], tuple[object, object]]
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         mapper, forward = self.mapper, context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -109,7 +103,6 @@ class Map:
         return process
 
     def open_rows(self, context: NodeContext) -> ProcessRows:
-        """The node's code for rows that are pulled."""
         mapper = self.mapper
 
         def process_rows(rows: Rows) -> Rows:
@@ -128,13 +121,12 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class MapValues:
-    """A new value, of the value alone or of key and value."""
+    """Replaces the value."""
 
     mapper: Callable[..., object]
     with_key: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         mapper, forward = self.mapper, context.forward
 
         def of_value(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -146,7 +138,6 @@ class MapValues:
         return of_both if self.with_key else of_value
 
     def open_rows(self, context: NodeContext) -> ProcessRows:
-        """The node's code for rows that are pulled."""
         mapper = self.mapper
 
         def of_value(rows: Rows) -> Rows:
@@ -162,12 +153,11 @@ class MapValues:
 
 @dataclass(frozen=True, slots=True)
 class FlatMap:
-    """Any number of keys and values."""
+    """Replaces a record by any number of records."""
 
     mapper: Callable[[object, object], Iterable[tuple[object, object]]]
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         mapper, forward = self.mapper, context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -188,13 +178,12 @@ class FlatMap:
 
 @dataclass(frozen=True, slots=True)
 class FlatMapValues:
-    """Any number of values under the same key."""
+    """Replaces a value by any number of values."""
 
     mapper: Callable[..., Iterable[object]]
     with_key: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         mapper, forward = self.mapper, context.forward
 
         def of_value(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -210,12 +199,11 @@ class FlatMapValues:
 
 @dataclass(frozen=True, slots=True)
 class SelectKey:
-    """A new key, of key and value."""
+    """Replaces the key."""
 
     selector: Callable[[object, object], object]
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         selector, forward = self.selector, context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -224,7 +212,6 @@ class SelectKey:
         return process
 
     def open_rows(self, context: NodeContext) -> ProcessRows:
-        """The node's code for rows that are pulled."""
         selector = self.selector
 
         def process_rows(rows: Rows) -> Rows:
@@ -236,12 +223,11 @@ class SelectKey:
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """Calls an action and hands the record on."""
+    """Calls an action with each record, and forwards it."""
 
     action: Callable[[object, object], object]
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         action, forward = self.action, context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -253,12 +239,11 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class ForEach:
-    """Calls an action; the end of a stream."""
+    """Calls an action with each record; ends the stream."""
 
     action: Callable[[object, object], object]
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         action = self.action
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -269,14 +254,13 @@ class ForEach:
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """Writes each record as a line; the end of a stream."""
+    """Writes each record as a line; ends the stream."""
 
     label: str
-    file: TextIO | None = None  # None: standard output, as it is when the record comes
+    file: TextIO | None = None  # None: sys.stdout at the time of the record
     mapper: Callable[[object, object], object] | None = None
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         label, file, mapper = self.label, self.file, self.mapper
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -288,25 +272,24 @@ class Print:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Hands a record to the first branch whose predicate is true.
+    """Forwards a record to the first branch whose predicate is true.
 
-    A child more than there are predicates gets what no predicate takes.
+    If there is one more child than predicates, it gets all other records.
     """
 
     predicates: Sequence[Predicate]
     children: Sequence[str]
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         predicates = tuple(self.predicates)
-        ways = [context.forward_to(child) for child in self.children]
-        branches = tuple(zip(predicates, ways, strict=False))
-        otherwise = ways[len(predicates)] if len(ways) > len(predicates) else None
+        forwards = [context.forward_to(child) for child in self.children]
+        branches = tuple(zip(predicates, forwards, strict=False))
+        otherwise = forwards[len(predicates)] if len(forwards) > len(predicates) else None
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            for predicate, way in branches:
+            for predicate, forward in branches:
                 if predicate(key, value):
-                    way(key, value, timestamp_ms, headers)
+                    forward(key, value, timestamp_ms, headers)
                     return
             if otherwise is not None:
                 otherwise(key, value, timestamp_ms, headers)

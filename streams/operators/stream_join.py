@@ -1,16 +1,16 @@
-"""Stream joined with stream: pairs of records with one key whose times are near each other.
+"""Joins two streams: pairs of records with the same key whose timestamps are near each other.
 
-Each side is two nodes. The first passes a record on and then keeps it in the side's window store,
-so a record never meets itself; the second looks into the other side's store:
+Each side has two nodes. The first forwards a record and then stores it in the side's window store,
+so that a record is never joined with itself; the second looks up the other side's store:
 
     left  -> keep (left store)  -> join with the right store -> merge
     right -> keep (right store) -> join with the left store  -> merge
 
-A record whose side must always give a result, and that has no partner, waits in the join's pending
-store until no partner can come: left ones until time + after + grace, right ones until time +
-before + grace, are behind the join's stream time. Then it is joined with None, once, at its own
-time. Kafka lets an out-of-order record go as soon as its window is past, without regard to grace,
-and may join it later all the same; here it waits for the grace, too.
+In left and outer joins, a record without a match waits in the join's pending store until none can
+arrive: until the join's stream time is past its timestamp + after + grace for left records, and +
+before + grace for right ones. Then it is joined with None, once, with its own timestamp. Kafka
+Streams emits an out-of-order record when its window has passed, without regard to grace, and may
+still join it later; here it waits for the grace, too.
 """
 
 from dataclasses import dataclass
@@ -30,18 +30,17 @@ TOO_OLD = "a record older than the join's retention is not kept for later partne
 
 @dataclass(frozen=True, slots=True)
 class KeepForJoin:
-    """Passes records on, then keeps them where the other side of the join looks."""
+    """Forwards records, then stores them for lookups by the other side of the join."""
 
     store: str
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         forward, drop = context.forward, context.drop
         put = cast("WindowStore[object, object]", context.store(self.store)).put
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             forward(key, value, timestamp_ms, headers)
-            # A record without a key or value has no match: the node below has counted it.
+            # A record without a key or value has no match: the next node has counted it.
             if key is not None and value is not None and put(key, value, timestamp_ms) == REFUSED:
                 drop(TOO_OLD)
 
@@ -50,17 +49,16 @@ class KeepForJoin:
 
 @dataclass(frozen=True, slots=True)
 class StreamJoin:
-    """One side of a join: looks for partners in the other side's store."""
+    """One side of a join: looks for matches in the other side's store."""
 
     left: bool
     other_store: str
     windows: JoinWindows
     joiner: Joiner
-    outer: bool = False  # whether this side gives a result without a partner, too
-    pending: PendingSpec | None = None  # None: results without a partner come at once
+    outer: bool = False  # whether this side also emits records without a match
+    pending: PendingSpec | None = None  # None: records without a match are emitted immediately
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         return self._open_plain(context) if self.pending is None else self._open_pending(context)
 
     def _span(self) -> tuple[int, int]:
@@ -109,7 +107,7 @@ class StreamJoin:
 
         def release(waiting: PendingRecords, headers: Headers) -> None:
             for found in waiting.release(time.ms, now_ms()):
-                forward(found.key, _alone(joiner, found), found.timestamp_ms, headers)
+                forward(found.key, _join_unmatched(joiner, found), found.timestamp_ms, headers)
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             nonlocal pending
@@ -120,7 +118,7 @@ class StreamJoin:
                 else:
                     drop(NO_VALUE if value is None else NO_KEY)
                 return
-            # The store may still be filled from its changelog while nodes are opened.
+            # While nodes are opened, the store may not be restored yet.
             waiting = pending = pending or spec.open(context)
             if timestamp_ms == newest_ms:
                 release(waiting, headers)
@@ -133,7 +131,7 @@ class StreamJoin:
                 forward(key, join(key, value, other), max(timestamp_ms, other_ms), headers)
             if matched or not outer:
                 return
-            if waiting.is_over(side, timestamp_ms, newest_ms):
+            if waiting.is_expired(side, timestamp_ms, newest_ms):
                 forward(key, join(key, value, None), timestamp_ms, headers)
             else:
                 waiting.add(side, key, value, timestamp_ms)
@@ -141,7 +139,7 @@ class StreamJoin:
         return process
 
 
-def _alone(joiner: Joiner, found: Unmatched) -> object:
+def _join_unmatched(joiner: Joiner, found: Unmatched) -> object:
     if found.left:
         return joiner(found.key, found.value, None)
     return joiner(found.key, None, found.value)

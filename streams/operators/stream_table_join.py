@@ -1,11 +1,12 @@
-"""Stream joined with table: each record with the table's value at that moment.
+"""Joins a stream with a table: each record with the current value of its key in the table.
 
-With a versioned table the value is the one valid at the record's own time. Then records may also
-wait for late changes of the table: with a grace they stay in a buffer until the stream's time is
-past theirs by the grace, and leave it in the order of their times. The buffer is a key-value store:
+With a versioned table, it is the value at the record's own timestamp. Then records can also wait
+for late changes of the table: with a grace they stay in a buffer until the stream time is past
+their timestamp plus the grace, and are joined in the order of their timestamps. The buffer is a
+key-value store:
 
-    key    time (8 bytes) | key | number among equal ones (4 bytes)
-    value  see `_packed`
+    key    time (8 bytes) | key | number of the record with this time and key (4 bytes)
+    value  see `_encode`
 """
 
 from collections.abc import Callable
@@ -29,15 +30,14 @@ _PLACE = Struct(">iq")
 
 @dataclass(frozen=True, slots=True)
 class StreamTableJoin:
-    """Joins at once."""
+    """Joins each record immediately."""
 
     table: TableView
     joiner: Joiner
-    left: bool = False  # whether a record without a partner gives a result, too
-    as_of: bool = False  # whether the table knows its past
+    left: bool = False  # whether records without a match are emitted, too
+    as_of: bool = False  # whether the table is versioned
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         drop, left = context.drop, self.left
         join = self.open_join(context)
 
@@ -50,7 +50,7 @@ class StreamTableJoin:
         return process
 
     def open_join(self, context: NodeContext) -> Process:
-        """Join one record that has a value."""
+        """The function that joins one record with a value."""
         forward, join, left = context.forward, self.joiner, self.left
         if self.as_of:
             get_as_of = self.table.open_as_of(context)
@@ -72,7 +72,7 @@ class StreamTableJoin:
 
 @dataclass(frozen=True, slots=True)
 class GracefulStreamTableJoin:
-    """Lets records wait for late changes of a versioned table."""
+    """Buffers records, so that late changes of a versioned table are joined."""
 
     join: StreamTableJoin
     grace_ms: int
@@ -81,11 +81,10 @@ class GracefulStreamTableJoin:
     value_serde: Serde[Any] | None = None
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         drop, left, grace_ms = context.drop, self.join.left, self.grace_ms
         join = self.join.open_join(context)
         time = context.time()
-        # Records that do not come into the buffer let none of it go, however new they are.
+        # Records that are not buffered do not release buffered ones, even if they are later.
         buffer_time = context.time(f"{self.store}-time")
         buffer: _Buffer | None = None
 
@@ -95,7 +94,7 @@ class GracefulStreamTableJoin:
             if value is None or (key is None and not left):
                 drop("a record without a key or value cannot be joined")
                 return
-            # The store may still be filled from its changelog while nodes are opened.
+            # While nodes are opened, the store may not be restored yet.
             waiting = buffer = buffer or self._open_buffer(context)
             if key is None or timestamp_ms < newest_ms - grace_ms:
                 join(key, value, timestamp_ms, headers)
@@ -117,9 +116,9 @@ class GracefulStreamTableJoin:
 
 
 class _Buffer:
-    """Records that wait, the earliest first; the keys are in memory, the values in the store."""
+    """Buffered records, the earliest first; the keys are in memory, the values in the store."""
 
-    __slots__ = ("_context", "_key", "_places", "_queue", "_store", "_topic", "_value")
+    __slots__ = ("_context", "_key", "_queue", "_store", "_store_keys", "_topic", "_value")
 
     def __init__(
         self,
@@ -134,39 +133,39 @@ class _Buffer:
         self._topic = topic
         self._key = key_serde
         self._value = value_serde
-        self._places = {place for place, _ in store.all()}
-        self._queue = list(self._places)
+        self._store_keys = {store_key for store_key, _ in store.all()}
+        self._queue = list(self._store_keys)
         heapify(self._queue)
 
     def add(self, key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
         head = _TIME.pack(timestamp_ms) + (self._key.serialize(self._topic, key) or b"")
         number = 0
-        while (place := head + _NUMBER.pack(number)) in self._places:
+        while (store_key := head + _NUMBER.pack(number)) in self._store_keys:
             number += 1
-        kept = self._value.serialize(self._topic, value) or b""
-        self._store.put(place, _packed(kept, headers, self._context.position))
-        self._places.add(place)
-        heappush(self._queue, place)
+        data = self._value.serialize(self._topic, value) or b""
+        self._store.put(store_key, _encode(data, headers, self._context.position))
+        self._store_keys.add(store_key)
+        heappush(self._queue, store_key)
 
     def release(self, until_ms: int, join: Process) -> None:
         queue = self._queue
         while queue and _TIME.unpack_from(queue[0])[0] <= until_ms:
-            place = heappop(queue)
-            self._places.remove(place)
-            value, headers, position = _unpacked(self._store.delete(place) or b"")
-            self._context.at(position, self._joined(join, place, value, headers))
+            store_key = heappop(queue)
+            self._store_keys.remove(store_key)
+            value, headers, position = _decode(self._store.delete(store_key) or b"")
+            self._context.at(position, self._join_later(join, store_key, value, headers))
 
-    def _joined(
-        self, join: Process, place: bytes, value: bytes, headers: Headers
+    def _join_later(
+        self, join: Process, store_key: bytes, value: bytes, headers: Headers
     ) -> Callable[[], None]:
-        key = self._key.deserialize(self._topic, place[_TIME.size : -_NUMBER.size])
+        key = self._key.deserialize(self._topic, store_key[_TIME.size : -_NUMBER.size])
         found = self._value.deserialize(self._topic, value)
-        timestamp_ms = _TIME.unpack_from(place)[0]
+        timestamp_ms = _TIME.unpack_from(store_key)[0]
         return lambda: join(key, found, timestamp_ms, headers)
 
 
-def _packed(value: bytes, headers: Headers, position: Position | None) -> bytes:
-    """A waiting record: where it came from, its headers, its value.
+def _encode(value: bytes, headers: Headers, position: Position | None) -> bytes:
+    """Encode a buffered record: its position, headers and value.
 
     length of topic (2, -1: unknown) | topic | partition (4) | offset (8)
     how many headers (2) | for each: length of name (2) | name | length (4, -1: none) | value
@@ -188,7 +187,7 @@ def _packed(value: bytes, headers: Headers, position: Position | None) -> bytes:
     return b"".join(parts)
 
 
-def _unpacked(entry: bytes) -> tuple[bytes, Headers, Position | None]:
+def _decode(entry: bytes) -> tuple[bytes, Headers, Position | None]:
     length, at = _SHORT.unpack_from(entry)[0], _SHORT.size
     position = None
     if length >= 0:

@@ -1,18 +1,18 @@
-"""suppress: holds back the changes of a table until a time limit, or until their window closes.
+"""suppress: buffers the changes of a table until a time limit, or until their window closes.
 
-The buffer is a key-value store of bytes with a changelog; beside it, in memory, stands what it
-holds, and a heap by time of buffering and serialised key: the order in which rows leave. A later
-change of a buffered key replaces its value and keeps its time. The store is written at commits.
+The buffer is a key-value store of bytes with a changelog. Its rows are also in memory, with a heap
+by buffer time and serialised key, which is the order in which rows are emitted. A later change of a
+buffered key replaces its value, but not its buffer time. The store is written at commits.
 
     row      serialised key
              buffer time int64 | timestamp int64 | position | headers | prior value | new value
     position offset int64 | partition int32 | topic; a topic of length -1: no position
     headers  count int32, then name and value each
-    any text or value: length int32 (-1: null) | bytes
+    strings and values: length int32 (-1: null) | bytes
 
-Old values are those that were emitted last: the old value of the first change of a key that is not
+Old values are the last emitted ones: the old value of the first change of a key that is not
 buffered. (Kafka Streams sends the old value of the last change, which its children never saw, so
-that aggregates of a suppressed table go wrong there.)
+that aggregates of a suppressed table are wrong there.)
 """
 
 import struct
@@ -37,12 +37,12 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class Suppress:
-    """Holds back changes.
+    """Buffers changes.
 
-    A row leaves when stream time has reached its time plus `wait_ms`. That time is the end of its
-    window when `until_window_closes`, else the time of its first change in the buffer. With
-    `end_is_inclusive` a record at the end still belongs to the window, so stream time must have
-    passed it.
+    A row is emitted when stream time has reached its buffer time plus `wait_ms`. The buffer time is
+    the end of its window if `until_window_closes`, otherwise the time of its first buffered change.
+    With `end_is_inclusive` a record at the end belongs to the window, so stream time must be past
+    it.
     """
 
     store: str
@@ -53,10 +53,10 @@ class Suppress:
     end_is_inclusive: bool = False
     records_max: int = NO_LIMIT
     bytes_max: int = NO_LIMIT
-    shuts_down: bool = False  # when full; else rows leave early
+    shuts_down: bool = False  # when full; otherwise rows are emitted early
 
     def open(self, context: NodeContext) -> Process:
-        """Buffer the change, then let go what is due, and what there is no room for."""
+        """For each change: buffer it, then emit the rows that are due or exceed the limits."""
         buffer = shared_buffer(context, self.store, self.key_serde, self.value_serde)
         context.before_commit(buffer.write)
         time, forward, final = context.time(), context.forward, self.until_window_closes
@@ -66,7 +66,7 @@ class Suppress:
 
         def release() -> None:
             row = buffer.pop()
-            # The removal of a window that was never emitted is not emitted either.
+            # The deletion of a window that was never emitted is not emitted.
             if row.new is None and row.prior is None and final:
                 return
             change = (row.new, row.prior, True)
@@ -102,12 +102,12 @@ class Suppress:
         return BufferOverflow(
             f"the suppress buffer is full: {len(buffer.rows)} records, {buffer.bytes} bytes",
             at=f'node "{context.node}", task {context.task_id}',
-            hint='give it more room with max_records or max_bytes, or when_full="emit_early"',
+            hint='increase max_records or max_bytes, or use when_full="emit_early"',
         )
 
 
 class Row:
-    """A row of the buffer: the last change of a key, and the value that was emitted before."""
+    """A row of the buffer: the last change of a key, and the last emitted value."""
 
     __slots__ = (
         "bytes",
@@ -131,7 +131,7 @@ class Row:
 
 
 class Buffer:
-    """What is held back, in memory and in the store."""
+    """The buffered rows, in memory and in the store."""
 
     def __init__(
         self,
@@ -140,13 +140,13 @@ class Buffer:
         key_serde: Serde[Any],
         value_serde: Serde[Any],
     ) -> None:
-        """Nothing is read before the first use: the store may still be restored."""
+        """The store is read at the first use, because it may not be restored yet."""
         self._store, self._name = store, name
         self._key_serde, self._value_serde = key_serde, value_serde
         self._order: list[tuple[int, bytes]] = []
         self._dirty: dict[bytes, None] = {}
         self._rows: dict[bytes, Row] | None = None
-        self.bytes = 0  # only kept while rows are measured
+        self.bytes = 0  # correct only if rows are measured
 
     @property
     def rows(self) -> dict[bytes, Row]:
@@ -163,7 +163,7 @@ class Buffer:
         return self._rows
 
     def row_of(self, key: object, time_ms: int, old: object) -> Row:
-        """The row of a key that is about to change: the buffered one, or a new one."""
+        """The buffered row of a key, or a new one; it is written at the next commit."""
         rows = self.rows
         key_bytes = self._serialized_key(key)
         row = rows.get(key_bytes)
@@ -178,17 +178,17 @@ class Buffer:
         return self.rows.get(self._serialized_key(key))
 
     def measure(self, row: Row) -> None:
-        """Recount the bytes of a row."""
+        """Update the size of a row."""
         size = len(row.key_bytes) + len(self._encoded(row))
         self.bytes += size - row.bytes
         row.bytes = size
 
     def first_time_ms(self) -> float:
-        """The time of the row that leaves first; infinity when there is none."""
+        """The buffer time of the first row; infinity if there is none."""
         return self._order[0][0] if self._order else float("inf")
 
     def pop(self) -> Row:
-        """Take out the row that leaves first."""
+        """Remove and return the first row."""
         _, key_bytes = heappop(self._order)
         row = self.rows.pop(key_bytes)
         self._dirty[key_bytes] = None
@@ -196,7 +196,7 @@ class Buffer:
         return row
 
     def write(self) -> None:
-        """Bring the store up to date."""
+        """Write changed rows to the store."""
         rows = self.rows if self._dirty else {}
         for key_bytes in self._dirty:
             row = rows.get(key_bytes)
@@ -216,8 +216,8 @@ class Buffer:
         parts.append(_LENGTH.pack(len(row.headers)))
         for name, value in row.headers:
             parts += [_with_length(name.encode()), _with_length(value)]
-        for held in (row.prior, row.new):
-            parts.append(_with_length(self._value_serde.serialize(self._name, held)))
+        for content in (row.prior, row.new):
+            parts.append(_with_length(self._value_serde.serialize(self._name, content)))
         return b"".join(parts)
 
     def _decoded(self, key_bytes: bytes, data: bytes) -> Row:
@@ -273,7 +273,7 @@ def shared_buffer(
 
 @dataclass(frozen=True, slots=True)
 class SuppressedView:
-    """A suppressed table as its children know it: what was emitted last."""
+    """The view of a suppressed table: the last emitted values."""
 
     parent: TableView
     store: str
@@ -286,7 +286,7 @@ class SuppressedView:
         return (self.store, *self.parent.stores)
 
     def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
-        """The value before the buffered one; the table's own when nothing is buffered."""
+        """The value before the buffered change; the table's own if no change is buffered."""
         above: Callable[[object], tuple[object, int] | None] = self.parent.open(
             context, emitted=emitted
         )
@@ -296,12 +296,12 @@ class SuppressedView:
             row = buffer.find(key)
             if row is None:
                 return above(key)
-            # The time of a prior value is not kept; a join takes the later of both times anyway.
+            # The timestamp of a prior value is unknown; a join uses the larger one of both sides.
             return None if row.prior is None else (row.prior, -1)
 
         return get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """A suppressed table has no history."""
+        """Look up the current value: a suppressed table has no history."""
         present = self.open(context)
         return lambda key, timestamp_ms: present(key)

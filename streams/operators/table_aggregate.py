@@ -1,10 +1,10 @@
-"""Aggregates of a grouped table: what leaves a group is subtracted, then what enters it is added.
+"""Aggregates of a grouped table: old values are subtracted from their group, new ones added.
 
     table -> TableSelect -> repartition topic (Change pairs) -> TableAggregate | TableReduce
 
-A row whose old and new value belong to the same group travels as one Change, so the group never
-shows a result without it. Otherwise the old group and the new one are updated in turn, maybe in
-different partitions.
+If the old and the new value of a row belong to the same group, they are sent as one Change, so that
+no result without the row is emitted. Otherwise the old group and the new one are updated one after
+the other, possibly in different partitions.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ from streams.operators.pairs import checked_pair
 from streams.processor import NodeContext, Process
 from streams.record import Change, Headers
 
-# Key and value of a row to the key and value of its group; None: it is in no group.
+# From key and value of a row to group key and value; None: the row is in no group.
 Grouping = Callable[[object, object], tuple[object, object] | None]
 
-# Releases whose repartition topics cannot hold both values in one record (Kafka's upgrade.from).
+# Releases that cannot read records with both values in repartition topics (upgrade.from).
 _ONE_VALUE_RELEASES = ("0.", "1.", "2.", "3.0", "3.1", "3.2", "3.3", "3.4")
 
 
@@ -37,7 +37,7 @@ class TableSelect:
     select: Grouping
 
     def open(self, context: NodeContext) -> Process:
-        """Old before new, both at once when they are of the same group."""
+        """For each change: forward the old value, then the new one; both at once for one group."""
         select, forward = self.select, context.forward
         release = context.setting("upgrade.from")
         together = not (isinstance(release, str) and release.startswith(_ONE_VALUE_RELEASES))
@@ -70,7 +70,7 @@ class TableSelect:
 
 @dataclass(frozen=True, slots=True)
 class TableAggregate:
-    """Keeps an aggregate of the rows of each group."""
+    """Aggregates the rows of each group."""
 
     store: str
     initializer: Initializer
@@ -81,7 +81,7 @@ class TableAggregate:
     versioned: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """Subtract first: from nothing nothing is subtracted."""
+        """For each change: subtract the old value (if there is an aggregate), add the new one."""
         get, put = open_table(context, self.store, versioned=self.versioned)
         send_old = self.send_old
         initializer, adder, subtractor = self.initializer, self.adder, self.subtractor
@@ -100,7 +100,9 @@ class TableAggregate:
                     aggregate = initializer()
                 aggregate = adder(key, entered, aggregate)
             if send_old and found is not None and aggregate is old:
-                old = cast("tuple[object, int]", get(key))[0]  # it may be changed in place
+                old = cast("tuple[object, int]", get(key))[
+                    0
+                ]  # the aggregate may have been changed in place
             size = put(key, aggregate, newest_ms)
             emit(key, aggregate, old, newest_ms, headers, size)
 
@@ -119,7 +121,7 @@ class TableReduce:
     versioned: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """As TableAggregate, but the first value of a group is taken as it is."""
+        """As TableAggregate, but the first value of a group is the initial aggregate."""
         adder, subtractor = self.adder, self.subtractor
 
         def add(key: object, value: object, aggregate: object) -> object:

@@ -1,11 +1,11 @@
-"""Table joined with table by key: a change of either side gives a change of the result.
+"""Joins two tables by key: a change of either side is a change of the result.
 
-Each side is a node that looks up the other table; both go into a merge node, which keeps the result
-in a store if it is asked for. What a side needs:
+Each side is a node that looks up the other table; both forward to a merge node, which writes the
+result to a store if it has one. A result exists with:
 
     join    left change                     right change
     inner   both values                     both values
-    left    its own; the right may lack     the left's; its own may lack
+    left    the left value                  the left value
     outer   either of them                  either of them
 """
 
@@ -31,7 +31,7 @@ OUT_OF_ORDER = "an out-of-order change of a versioned table does not change the 
 
 @dataclass(frozen=True, slots=True)
 class TableJoinSide:
-    """The changes of one side, joined with the other table as its children know it."""
+    """Joins the changes of one side with the last emitted values of the other table."""
 
     left: bool  # which side this is
     other: TableView
@@ -42,7 +42,6 @@ class TableJoinSide:
     latest_only: bool = False  # the table of this side is versioned
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         forward, drop, get = context.forward, context.drop, self.other.open(context, emitted=True)
         join = self.joiner if self.left else reversed_joiner(self.joiner)
         own_optional, other_optional = self.own_optional, self.other_optional
@@ -61,14 +60,14 @@ class TableJoinSide:
                 if not other_optional or (new is None and old is None):
                     return
                 other = None
-                alone = False
+                has_result = False
             else:
                 other = found[0]
                 timestamp_ms = max(timestamp_ms, found[1])
-                alone = own_optional
-            result = join(key, new, other) if alone or new is not None else None
+                has_result = own_optional
+            result = join(key, new, other) if has_result or new is not None else None
             former = None
-            if send_old and (alone or old is not None):
+            if send_old and (has_result or old is not None):
                 former = join(key, old, other)
             forward(key, (result, former, latest), timestamp_ms, headers)
 
@@ -77,13 +76,12 @@ class TableJoinSide:
 
 @dataclass(frozen=True, slots=True)
 class TableJoinMerge:
-    """Brings both sides together, and keeps the result if it has a store."""
+    """Merges both sides, and writes the result to its store, if it has one."""
 
     store: StoreSpec | None = None
     send_old: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code, inside one task."""
         if self.store is None:
             return self._open_passing(context)
         if self.store.kind is StoreKind.VERSIONED:
@@ -134,7 +132,7 @@ class TableJoinMerge:
 
 @dataclass(frozen=True, slots=True)
 class JoinedView:
-    """A join that is not kept: looked up by joining what its tables have now."""
+    """The view of a join without a store: joins the current values of its tables."""
 
     left: TableView
     right: TableView
@@ -148,7 +146,7 @@ class JoinedView:
         return tuple(dict.fromkeys(self.left.stores + self.right.stores))
 
     def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
-        """The value that the join has now."""
+        """Look up the current values and join them."""
         get_left, get_right = (
             side.open(context, emitted=emitted) for side in (self.left, self.right)
         )
@@ -170,6 +168,6 @@ class JoinedView:
         return get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """A join has no past: its present value."""
+        """Look up the current value: a join has no history."""
         get = self.open(context)
         return lambda key, timestamp_ms: get(key)

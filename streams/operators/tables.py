@@ -1,4 +1,4 @@
-"""Tables: the newest value of each key, and what filter, map_values and to_stream make of it."""
+"""Operators of tables: source tables, filter, map_values, to_stream and transform_values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,26 +18,25 @@ from streams.state.store import (
 
 
 @dataclass(frozen=True, slots=True)
-class KeepNewest:
-    """Turns a stream into a table: the last record of each key, whatever its time.
+class TableSource:
+    """Converts a stream to a table: the last record of each key, regardless of its timestamp.
 
-    Without a store only the change is emitted. A versioned store orders records by time; one that
-    is older than its history is dropped.
+    Without a store only changes are emitted. A versioned store orders records by timestamp; those
+    that are older than its history are dropped.
     """
 
     store: StoreSpec | None = None
     send_old: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         if self.store is None:
-            return _open_unkept(context)
+            return _open_without_store(context)
         if self.store.kind is StoreKind.VERSIONED:
             return _open_versioned(context, self.store, send_old=self.send_old)
-        return _open_kept(context, self.store, send_old=self.send_old)
+        return _open_with_store(context, self.store, send_old=self.send_old)
 
 
-def _open_unkept(context: NodeContext) -> Process:
+def _open_without_store(context: NodeContext) -> Process:
     forward, drop = context.forward, context.drop
 
     def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -49,7 +48,7 @@ def _open_unkept(context: NodeContext) -> Process:
     return process
 
 
-def _open_kept(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Process:
+def _open_with_store(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Process:
     store = cast("TimestampedKeyValueStore[object, object]", context.store(spec.name))
     get, put, drop = store.get, store.put, context.drop
     emit = open_emit(context, spec.name, caching=spec.caching, send_old=send_old)
@@ -72,7 +71,7 @@ def _open_kept(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Proc
 
 
 def _open_versioned(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Process:
-    keep = open_keep(context, spec, send_old=send_old)
+    write = open_write(context, spec, send_old=send_old)
     old_of = open_old_values(context, spec, send_old=send_old)
     drop = context.drop
 
@@ -80,25 +79,25 @@ def _open_versioned(context: NodeContext, spec: StoreSpec, *, send_old: bool) ->
         if key is None:
             drop("null key")
             return
-        keep(key, value, old_of(key), timestamp_ms, headers)
+        write(key, value, old_of(key), timestamp_ms, headers)
 
     return process
 
 
 def needs_old_values(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> bool:
-    """Whether a table must read before it writes.
+    """Whether a table must read the old value before it writes.
 
-    Held back results need it: a key that comes and goes before the commit is not emitted at all.
+    Caching needs it: a key that is added and deleted before the commit is not emitted at all.
     """
     return send_old or (spec.caching and context.cache_bytes > 0)
 
 
 @dataclass(frozen=True, slots=True)
 class DeriveTable:
-    """Another value for each value of a table; None is a deletion.
+    """Derives the values of a table from its parent; None is a deletion.
 
-    `derive` is not called for deletions. With `drop_unseen`, a change from nothing to nothing is
-    not emitted (a filter that takes neither the old value nor the new one).
+    `derive` is not called for deletions. With `drop_unseen`, a change from None to None is not
+    emitted (if a filter keeps neither the old value nor the new one).
     """
 
     derive: Derive
@@ -107,10 +106,9 @@ class DeriveTable:
     store: StoreSpec | None = None
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         derive, send_old, drop_unseen = self.derive, self.send_old, self.drop_unseen
         if self.store is not None:
-            return _open_kept_derived(context, self, self.store)
+            return _open_derived_with_store(context, self, self.store)
         forward = context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -124,10 +122,10 @@ class DeriveTable:
         return process
 
 
-def _open_kept_derived(context: NodeContext, table: DeriveTable, spec: StoreSpec) -> Process:
-    """A derived table with a store of its own: old values come from there."""
+def _open_derived_with_store(context: NodeContext, table: DeriveTable, spec: StoreSpec) -> Process:
+    """Open a derived table with a store, which has the old values."""
     derive, drop_unseen, send_old = table.derive, table.drop_unseen, table.send_old
-    keep = open_keep(context, spec, send_old=send_old)
+    write = open_write(context, spec, send_old=send_old)
     old_of = open_old_values(context, spec, send_old=send_old)
 
     def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -136,19 +134,19 @@ def _open_kept_derived(context: NodeContext, table: DeriveTable, spec: StoreSpec
         old_value = old_of(key)
         if drop_unseen and new_value is None and old_value is None:
             return
-        keep(key, new_value, old_value, timestamp_ms, headers)
+        write(key, new_value, old_value, timestamp_ms, headers)
 
     return process
 
 
 # key, new value, old value, timestamp_ms, headers: put into a store, then forwarded.
-Keep = Callable[[object, object, object, int, Headers], None]
+Write = Callable[[object, object, object, int, Headers], None]
 
 
 def open_old_values(
     context: NodeContext, spec: StoreSpec, *, send_old: bool
 ) -> Callable[[object], object]:
-    """The value that a table's own store holds; always None when it is not needed."""
+    """A function that returns the value in the table's own store, or None if that is not needed."""
     if not needs_old_values(context, spec, send_old=send_old):
         return lambda key: None
     if spec.kind is StoreKind.VERSIONED:
@@ -168,13 +166,13 @@ def open_old_values(
     return old_value
 
 
-def open_keep(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Keep:
-    """How a table with a store takes a change; nothing is emitted if a versioned one refuses it."""
+def open_write(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Write:
+    """A function that writes and emits a change, unless a versioned store refuses it."""
     if spec.kind is StoreKind.VERSIONED:
         put_version = cast("VersionedStore[object, object]", context.store(spec.name)).put
         forward = context.forward
 
-        def keep_version(
+        def write_version(
             key: object, new: object, old: object, timestamp_ms: int, headers: Headers
         ) -> None:
             valid_to_ms = put_version(key, new, timestamp_ms)
@@ -183,14 +181,14 @@ def open_keep(context: NodeContext, spec: StoreSpec, *, send_old: bool) -> Keep:
             change = (new, old if send_old else None, valid_to_ms == LATEST)
             forward(key, change, timestamp_ms, headers)
 
-        return keep_version
+        return write_version
     put = cast("TimestampedKeyValueStore[object, object]", context.store(spec.name)).put
     emit = open_emit(context, spec.name, caching=spec.caching, send_old=send_old)
 
-    def keep(key: object, new: object, old: object, timestamp_ms: int, headers: Headers) -> None:
+    def write(key: object, new: object, old: object, timestamp_ms: int, headers: Headers) -> None:
         emit(key, new, old, timestamp_ms, headers, put(key, new, timestamp_ms))
 
-    return keep
+    return write
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +196,6 @@ class ChangesToStream:
     """The new values of a table as a stream; deletions are None."""
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         forward = context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -208,14 +205,14 @@ class ChangesToStream:
 
 
 def filter_by(predicate: Callable[[Any, Any], object], *, negate: bool = False) -> Derive:
-    """What a filter makes of a value: the same, or nothing."""
+    """The Derive function of a filter."""
     if negate:
         return lambda key, value: None if predicate(key, value) else value
     return lambda key, value: value if predicate(key, value) else None
 
 
 def map_by(mapper: Callable[..., object], *, with_key: bool = False) -> Derive:
-    """What map_values makes of a value."""
+    """The Derive function of map_values."""
     return mapper if with_key else lambda key, value: mapper(value)
 
 
@@ -223,30 +220,31 @@ class Transformer(Protocol):
     """The user's code of `transform_values`: one object per task and use."""
 
     def transform(self, key: Any, value: Any) -> object:
-        """The value seen for a key and value (None too: the key is deleted)."""
+        """Return the new value for a key and value; also called for deletions, with None."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TransformTable:
-    """A table's values, changed by a stateful transformer; it is asked for deletions too."""
+    """Replaces the values of a table by a stateful transformer, also for deletions."""
 
     supplier: Callable[[], Transformer]
     send_old: bool = False
     store: StoreSpec | None = None
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         transform, send_old = open_transformer(context, self.supplier), self.send_old
         if self.store is not None:
-            keep = open_keep(context, self.store, send_old=send_old)
+            write = open_write(context, self.store, send_old=send_old)
             old_of = open_old_values(context, self.store, send_old=send_old)
 
-            def kept(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
+            def process_with_store(
+                key: object, value: object, timestamp_ms: int, headers: Headers
+            ) -> None:
                 new = transform(key, cast(Change, value)[0])
-                keep(key, new, old_of(key), timestamp_ms, headers)
+                write(key, new, old_of(key), timestamp_ms, headers)
 
-            return kept
+            return process_with_store
         forward = context.forward
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
@@ -261,7 +259,7 @@ class TransformTable:
 def open_transformer(
     context: NodeContext, supplier: Callable[[], Transformer]
 ) -> Callable[[object, object], object]:
-    """A new transformer, ready: `init(context)` and `close()` are called if it has them."""
+    """Create a transformer; `init(context)` and `close()` are called if it has them."""
     transformer = supplier()
     init = getattr(transformer, "init", None)
     if init is not None:
@@ -273,7 +271,7 @@ def open_transformer(
 
 
 class ReadOnlyNode:
-    """What a transformer sees of its node: everything but forwarding."""
+    """The context of a transformer, which cannot forward."""
 
     def __init__(self, node: NodeContext) -> None:
         self._node = node
@@ -304,7 +302,7 @@ class ReadOnlyNode:
 
 @dataclass(frozen=True, slots=True)
 class TransformedView:
-    """A transformed table that is not kept: each lookup transforms the value again."""
+    """The view of a transformed table without a store: each lookup transforms the value again."""
 
     parent: TableView
     supplier: Callable[[], Transformer]
@@ -316,7 +314,7 @@ class TransformedView:
         return (*self.parent.stores, *self.used)
 
     def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
-        """The transformed newest value."""
+        """Look up the latest value and transform it."""
         above = self.parent.open(context, emitted=emitted)
         transform = open_transformer(context, self.supplier)
 
@@ -328,7 +326,7 @@ class TransformedView:
         return get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """The transformed version of a time."""
+        """Look up the version of a time and transform it."""
         above, transform = self.parent.open_as_of(context), open_transformer(context, self.supplier)
 
         def get(key: object, timestamp_ms: int) -> tuple[object, int] | None:

@@ -1,4 +1,4 @@
-"""UserProcessor: a Processor written by the user, as a node. Only here a Record object is made."""
+"""UserProcessor: runs a Processor of the user. Only here Record objects are created."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ AnyProcessor = Processor[Any, Any, Any, Any]
 
 
 class _Context:
-    """What the user's Processor sees of its node."""
+    """The context of the user's Processor."""
 
     def __init__(self, node: NodeContext) -> None:
         self._node = node
@@ -37,7 +37,7 @@ class _Context:
         return self._node.application_id
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        way = self._forward if child is None else self._node.forward_to(child)
+        forward = self._forward if child is None else self._node.forward_to(child)
         try:
             parts = (record.key, record.value, record.timestamp_ms, record.headers)
         except AttributeError:
@@ -46,7 +46,7 @@ class _Context:
                 at=f'node "{self._node.node}"',
                 hint="give Record(key, value, timestamp_ms), or record.with_value(...)",
             ) from None
-        way(*parts)
+        forward(*parts)
 
     def store(self, name: str) -> Any:
         return self._node.store(name)
@@ -72,12 +72,12 @@ class _Context:
 
 
 class FixedKeyRecord(Record[Any, Any]):
-    """What a Processor of `process_values` gets: a record whose key stays."""
+    """The input of a Processor of `process_values`: a record whose key cannot change."""
 
     __slots__ = ()
 
     def with_key(self, key: object) -> Record[object, Any]:
-        """Not allowed."""
+        """Raise StreamsError: the key cannot change."""
         raise StreamsError(
             "process_values cannot change keys",
             hint="use process() for a processor that changes keys",
@@ -89,12 +89,12 @@ class FixedKeyRecord(Record[Any, Any]):
 
 
 class _SameKeyContext(_Context):
-    """The same for `process_values`: what is forwarded has the key of an input record."""
+    """The context of `process_values`: forwarded records must have the key of the input record."""
 
     key: object = None
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        # A record that was kept from earlier may have another key than the present input.
+        # A FixedKeyRecord that was stored earlier may have another key than the current input.
         if not isinstance(record, FixedKeyRecord) and record.key != self.key:
             raise StreamsError(
                 f"process_values forwards key {record.key!r} for input key {self.key!r}",
@@ -104,12 +104,12 @@ class _SameKeyContext(_Context):
         super().forward(record, child)
 
 
-# Return values mistaken for results; a process() with `yield` or `async` does nothing.
+# Types of return values that are probably meant as results, also of `yield` and `async`.
 _RESULTS = (Record, tuple, list, dict, GeneratorType, CoroutineType, AsyncGeneratorType)
 
 
 def _check_returned(returned: object, process: Callable[..., object]) -> None:
-    """Refuse results that would be ignored; a number or the like from a last call is accepted."""
+    """Raise for results that would be ignored; other values, such as numbers, are accepted."""
     if isinstance(returned, _RESULTS):
         if isinstance(returned, CoroutineType):
             returned.close()
@@ -121,13 +121,13 @@ def _check_returned(returned: object, process: Callable[..., object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UserProcessor:
-    """Calls a Processor, a new one for each task."""
+    """Calls a Processor of the user; each task has a new one."""
 
     supplier: Callable[[], AnyProcessor]
     at: str = ""
 
     def __post_init__(self) -> None:
-        """Try the supplier once, where the user can see it fail."""
+        """Call the supplier, so that errors name the line of the user's call."""
         first, second = self.new(), self.new()
         if first is second:
             raise TopologyError(
@@ -137,7 +137,7 @@ class UserProcessor:
             )
 
     def new(self) -> AnyProcessor:
-        """A new Processor."""
+        """Create a Processor."""
         if not callable(self.supplier):
             raise TopologyError(
                 f"the supplier is {self.supplier!r}", at=self.at, hint="give a class or a function"
@@ -159,7 +159,6 @@ class UserProcessor:
         return processor
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         processor = self.new()
         processor.init(_Context(context))
         context.on_close(processor.close)
@@ -175,17 +174,16 @@ class UserProcessor:
 
 @dataclass(frozen=True, slots=True)
 class UserValueProcessor:
-    """Calls a Processor that may not change keys."""
+    """Calls a Processor of the user that must not change keys."""
 
     supplier: Callable[[], AnyProcessor]
     at: str = ""
 
     def __post_init__(self) -> None:
-        """Try the supplier once, where the user can see it fail."""
+        """Call the supplier, so that errors name the line of the user's call."""
         UserProcessor(self.supplier, self.at)
 
     def open(self, context: NodeContext) -> Process:
-        """The node's code."""
         processor = self.supplier()
         same_key = _SameKeyContext(context)
         processor.init(same_key)

@@ -1,7 +1,7 @@
-"""Views: how a join or a filter looks up the present value of another table's key.
+"""Views: how joins and filters look up the current value of a key in another table.
 
-A table that is kept in a store is looked up there. One that is not (a filter or map_values of a
-table, say) is computed from the table above it, so that nothing is stored twice.
+A table with a store is looked up there. The value of another table (a filter or map_values, for
+example) is computed from the table above it, so that nothing is stored twice.
 """
 
 from collections.abc import Callable
@@ -17,28 +17,28 @@ GetterAsOf = Callable[[object, int], tuple[object, int] | None]
 
 
 class TableView(Protocol):
-    """A table that can be asked for the value of a key."""
+    """A table in which a node can look up values."""
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """Stores that a node must be connected to, to open the view."""
+        """The stores to which a node must be connected to open the view."""
         ...
 
     def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
-        """The look-up, inside one task.
+        """Open the lookup in a task.
 
-        `emitted`: the value that was emitted last, not one that is held back.
+        `emitted`: look up the last emitted value, not a cached change.
         """
         ...
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """The look-up by time; a table without history answers with its present value."""
+        """Open the lookup by time; a table without history returns its current value."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoreView:
-    """A timestamped key-value store, or a versioned one."""
+    """The view of a timestamped key-value store, or of a versioned one."""
 
     store: str
     versioned: bool = False
@@ -49,7 +49,7 @@ class StoreView:
         return (self.store,)
 
     def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
-        """The newest value, or the one that was emitted last."""
+        """Look up the latest value, or the last emitted one."""
         if not self.versioned:
             store = cast("TimestampedKeyValueStore[object, object]", context.store(self.store))
             return open_emitted(context, self.store, store.get) if emitted else store.get
@@ -62,7 +62,7 @@ class StoreView:
         return get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """The version valid at a time."""
+        """Look up the version that is valid at a time."""
         if not self.versioned:
             present = self.open(context)
             return lambda key, timestamp_ms: present(key)
@@ -75,12 +75,14 @@ class StoreView:
         return get
 
 
-Derive = Callable[[object, object], object]  # key and value to the value seen; None: no value
+Derive = Callable[
+    [object, object], object
+]  # from key and value to the derived value; None: no value
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedView:
-    """A table that is not kept, computed from the one above: filter, map_values.
+    """The view of a table without a store, derived from the one above: filter, map_values.
 
     `derive` is not called for keys that have no value.
     """
@@ -94,7 +96,7 @@ class DerivedView:
         return self.parent.stores
 
     def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
-        """The derived value of the newest."""
+        """Look up the latest value and derive from it."""
         above, derive = self.parent.open(context, emitted=emitted), self.derive
 
         def get(key: object) -> tuple[object, int] | None:
@@ -107,7 +109,7 @@ class DerivedView:
         return get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """The derived value of the version valid at a time."""
+        """Look up the version of a time and derive from it."""
         above, derive = self.parent.open_as_of(context), self.derive
 
         def get(key: object, timestamp_ms: int) -> tuple[object, int] | None:

@@ -1,8 +1,8 @@
 """Aggregates by tumbling, hopping and unlimited windows.
 
-Only a null key is dropped: null values reach the adder. A window that has ended before the
-operator's stream time minus the grace takes no more records; each such window of a record counts as
-one dropped record.
+Only null keys are dropped; null values are passed to the adder. A window that ended before the
+operator's stream time minus the grace is closed; each closed window of a record counts as one
+dropped record.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,9 +17,9 @@ from streams.operators.views import GetterAsOf
 from streams.processor import NodeContext, Process
 from streams.record import Headers, Windowed
 from streams.state.store import REFUSED, TimestampedWindowStore
-from streams.windows import FOR_EVER_MS, TimeWindows, UnlimitedWindows
+from streams.windows import UNLIMITED_END_MS, TimeWindows, UnlimitedWindows
 
-# A Windowed of a tuple, in half the time that its constructor takes.
+# Creates a Windowed from a tuple, in half the time of its constructor.
 windowed: Callable[[tuple[object, int, int]], Windowed[object]] = partial(tuple.__new__, Windowed)
 
 # Adds a record to one window: key, value, timestamp_ms, headers, start_ms, end_ms.
@@ -28,7 +28,7 @@ _Update = Callable[[object, object, int, Headers, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class WindowAggregate:
-    """Keeps an aggregate of the records of each key and window."""
+    """Aggregates the records of each key and window."""
 
     store: str
     windows: TimeWindows | UnlimitedWindows
@@ -40,7 +40,7 @@ class WindowAggregate:
     retention_ms: int = 0  # of the store; needed by on_close
 
     def open(self, context: NodeContext) -> Process:
-        """One function for each kind of window, so that none asks per record what it is."""
+        """Open a function for the kind of window, so that it is not checked per record."""
         windows = self.windows
         if isinstance(windows, UnlimitedWindows):
             return _open_unlimited(context, windows, self._open_update(context))
@@ -52,7 +52,7 @@ class WindowAggregate:
         return _open_hopping(context, windows, self._open_update(context), None)
 
     def _open_tumbling(self, context: NodeContext, windows: TimeWindows) -> Process:
-        """The most used aggregate: `_open_update` written out, without a call per window."""
+        """The most frequent case: `_open_update` inlined, without a call per window."""
         table = cast("TimestampedWindowStore[object, object]", context.store(self.store))
         get, put, drop, time = table.get, table.put, context.drop, context.time()
         initializer, adder, send_old = self.initializer, self.adder, self.send_old
@@ -130,7 +130,7 @@ class WindowAggregate:
                 start = window.start_ms
                 yield Windowed(window.key, start, start + size), value, timestamp_ms
 
-        # Closed are starts up to close - size; windows start at multiples of the advance.
+        # Windows up to start = close - size are closed; starts are multiples of the advance.
         return open_emit_closed(
             context,
             self.store,
@@ -144,7 +144,7 @@ class WindowAggregate:
 def emit_nothing(
     key: object, new: object, old: object, timestamp_ms: int, headers: Headers, size: int
 ) -> None:
-    """Windows are emitted when they close, not when they change."""
+    """The `emit` function for windows that are emitted when they close."""
 
 
 def _open_hopping(
@@ -178,19 +178,19 @@ def _open_unlimited(context: NodeContext, windows: UnlimitedWindows, update: _Up
         if key is None:
             drop(NULL_KEY)
         elif timestamp_ms >= start:
-            update(key, value, timestamp_ms, headers, start, FOR_EVER_MS)
+            update(key, value, timestamp_ms, headers, start, UNLIMITED_END_MS)
 
     return process
 
 
 def late(start_ms: int, end_ms: int, stream_time_ms: int) -> str:
-    """Why a record is dropped."""
+    """The reason why a late record is dropped."""
     return f"its window [{start_ms}, {end_ms}] has closed; stream time is {stream_time_ms}"
 
 
 @dataclass(frozen=True, slots=True)
 class WindowView:
-    """A table by windows, looked up in its store."""
+    """The view of a windowed table."""
 
     store: str
 
@@ -200,7 +200,7 @@ class WindowView:
         return (self.store,)
 
     def open(self, context: NodeContext, *, emitted: bool = False) -> Getter:
-        """The value of a window of a key."""
+        """Look up a window of a key."""
         table = cast("TimestampedWindowStore[object, object]", context.store(self.store))
 
         def get(key: object) -> tuple[object, int] | None:
@@ -210,6 +210,6 @@ class WindowView:
         return open_emitted(context, self.store, get) if emitted else get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """Windows have no history."""
+        """Look up the current value: windows have no history."""
         present = self.open(context)
         return lambda key, timestamp_ms: present(key)

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class AppState(Enum):
-    """Where an application stands; drawn at the top."""
+    """The state of an application; see the diagram above."""
 
     CREATED = "created"
     REBALANCING = "rebalancing"
@@ -55,7 +55,7 @@ StateListener = Callable[[AppState, AppState], None]  # new state, old state
 
 
 class StateMachine:
-    """The state of an application; any thread."""
+    """The state of an application; any thread may use it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -67,7 +67,7 @@ class StateMachine:
 
     @property
     def state(self) -> AppState:
-        """The state now."""
+        """The current state."""
         return self._state
 
     def listen(self, listener: StateListener) -> None:
@@ -75,11 +75,11 @@ class StateMachine:
         self._listeners.append(listener)
 
     def enter(self, state: AppState) -> bool:
-        """Change to a state if that is possible from here; whether it was."""
+        """Change to a state if that is allowed from the current one; returns whether it was."""
         return self.choose(lambda: state)
 
     def choose(self, choice: Callable[[], AppState | None]) -> bool:
-        """As `enter`, with a state that is chosen while no other thread can change it."""
+        """As `enter`, with a state that is computed under the lock."""
         with self._changed:
             old, state = self._state, choice()
             if state is None or state not in NEXT[old]:
@@ -91,7 +91,7 @@ class StateMachine:
         return True
 
     def _notify(self) -> None:
-        """Notify listeners of all changes, in order: one thread at a time; others do not wait."""
+        """Notify listeners of changes in order, by one thread at a time; others do not wait."""
         while True:
             with self._changed:
                 if self._notifying or not self._pending:
@@ -109,11 +109,11 @@ class StateMachine:
             try:
                 listener(new, old)
             except Exception:
-                # The listener is the user's; the application must not depend on it.
+                # An error in the user's listener must not affect the application.
                 logger.exception("a state listener failed")
 
     def wait_for(self, states: frozenset[AppState], timeout_ms: int | None) -> bool:
-        """Wait for one of some states; False when the time was up, or all is over, first."""
+        """Wait for one of these states; False on timeout, or in another final state."""
         deadline_ms = None if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
         with self._changed:
             while self._state not in states:

@@ -1,13 +1,13 @@
-"""Which runner gets which tasks; pure.
+"""Assigns tasks to runners; pure.
 
-1. Target: every task once, loads as even as can be (tasks with state first, then all), each task
-   where it is now if that is even, else where its state is freshest.
-2. Warm hand-over: a task with state goes to its target only when that process has almost all of its
-   changelog (`acceptable_lag`) or none has; else it stays with one that has, and the target
-   warms up as a standby, so many at a time.
-3. Standbys: copies of tasks with state, each in a process of its own.
+1. Target: loads are balanced (first over stateful tasks, then over all); a task stays with its
+   owner if that is balanced, otherwise it moves to the runner with the lowest lag.
+2. Warm-up: a stateful task moves to its target only if that process has almost all of its changelog
+   (`acceptable_lag`), or if no process has; otherwise a process that has it runs the task, and the
+   target warms up as a standby. The number of warm-ups is limited.
+3. Standbys: copies of stateful tasks, each in a different process.
 
-Loads are even among runners; that spreads tasks over processes by their number of threads.
+Loads are balanced over runners, so a process gets tasks by its number of threads.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -20,17 +20,17 @@ UNKNOWN_LAG = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A member of the group as the assignment sees it."""
+    """A member of the group."""
 
     member_id: str
     process_id: str
-    owned: frozenset[TaskId] = frozenset()  # active tasks it runs now
+    owned: frozenset[TaskId] = frozenset()  # its current active tasks
     standbys: frozenset[TaskId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the application's settings say about assignment."""
+    """The settings of the application for assignment."""
 
     standby_replicas: int = 0
     acceptable_lag: int = 10_000
@@ -39,7 +39,7 @@ class Rules:
 
 @dataclass(slots=True)
 class Share:
-    """What one runner gets."""
+    """The tasks of one runner."""
 
     active: set[TaskId] = field(default_factory=set)
     standby: set[TaskId] = field(default_factory=set)  # warm-ups included
@@ -47,13 +47,13 @@ class Share:
 
 @dataclass(slots=True)
 class Assignment:
-    """What all runners get; `warming` tasks will move when their new owner is ready."""
+    """The tasks of all runners; `warming` tasks move when their new owner has caught up."""
 
     shares: dict[str, Share]
     warming: set[TaskId] = field(default_factory=set)
 
 
-Lags = Mapping[tuple[str, TaskId], int]  # process and task: how far its copy is behind
+Lags = Mapping[tuple[str, TaskId], int]  # by process and task: the lag of its copy
 
 
 def assign(
@@ -63,7 +63,7 @@ def assign(
     lags: Lags,
     rules: Rules,
 ) -> Assignment:
-    """Divide the tasks; there must be a runner."""
+    """Assign the tasks; there must be a runner."""
     members = sorted(runners, key=lambda runner: (runner.process_id, runner.member_id))
     assert members, "a group that assigns has a member"
     target = _Target(members, lags)
@@ -77,7 +77,7 @@ def assign(
 
 
 class _Target:
-    """Where tasks should be, without regard to what it takes to move them."""
+    """The target assignment, without regard to warm-up."""
 
     def __init__(self, members: list[Runner], lags: Lags) -> None:
         self.members = members
@@ -88,7 +88,7 @@ class _Target:
         self._load = dict.fromkeys(self.process_of, 0)
 
     def spread(self, tasks: list[TaskId]) -> None:
-        """Place tasks so that the loads, with what was placed before, are even."""
+        """Place tasks so that the loads are balanced, including tasks placed before."""
         count = len(self.members)
         least, extra = divmod(sum(self._load.values()) + len(tasks), count)
 
@@ -126,22 +126,22 @@ class _Target:
 
 
 def _place_active(target: _Target, stateful: set[TaskId], rules: Rules, result: Assignment) -> None:
-    """Give tasks to their targets, or leave them with who is warm until the target is."""
+    """Assign tasks to their targets, or to a runner that has caught up, until the target has."""
     warmups = 0
     for task, member in sorted(target.tasks.items()):
-        keeper = _warm_keeper(target, task, member, rules) if task in stateful else None
-        if keeper is None:
+        interim = _interim_owner(target, task, member, rules) if task in stateful else None
+        if interim is None:
             result.shares[member].active.add(task)
             continue
-        result.shares[keeper].active.add(task)
+        result.shares[interim].active.add(task)
         result.warming.add(task)
         if warmups < rules.warmups_max:
             result.shares[member].standby.add(task)
             warmups += 1
 
 
-def _warm_keeper(target: _Target, task: TaskId, member: str, rules: Rules) -> str | None:
-    """Who keeps the task while its target catches up; None when the target may have it now."""
+def _interim_owner(target: _Target, task: TaskId, member: str, rules: Rules) -> str | None:
+    """The runner of a task while its target catches up; None if the target can run it now."""
     if target.lag(target.process_of[member], task) <= rules.acceptable_lag:
         return None
     owner = target.owner.get(task)
@@ -188,7 +188,7 @@ def _place_standbys(
 def _standby_rank(
     task: TaskId, runners: list[Runner], target: _Target, result: Assignment
 ) -> tuple[bool, float, int]:
-    """Rank of a process, the lowest is best: it has no copy yet, its load per thread, its lag."""
+    """Rank of a process, the lowest is best: whether it has no copy, load per thread, lag."""
     has_it = any(task in runner.standbys for runner in runners)
     load = sum(_size(result, runner) for runner in runners) / len(runners)
     return not has_it, load, target.lag(runners[0].process_id, task)

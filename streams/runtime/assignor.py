@@ -1,9 +1,9 @@
-"""TaskAssignor: how runners, as consumers of one group, agree on who runs which task.
+"""TaskAssignor: assigns tasks to runners, the consumers of one group.
 
-Each member reports its process to the leader: id, address, and how far the stores on its disk are.
-The leader lays the application out over the topics, divides the tasks, and sends each member its
-tasks and standbys, and where everything is. Cooperative: a task that moves is first given up by its
-owner; the rebalance that follows gives it to the new one.
+Each member reports to the leader the id and address of its process, and the positions of the stores
+on its disk. The leader derives the tasks from the partitions of the topics, assigns them, and sends
+each member its tasks, its standbys and the hosts of all tasks. Rebalancing is cooperative: a task
+that moves is first revoked from its owner; the next rebalance assigns it to the new one.
 """
 
 import json
@@ -18,12 +18,12 @@ from streams.runtime.assignment import UNKNOWN_LAG, Rules, Runner, Share, assign
 from streams.runtime.partitions import Layout, TaskId
 
 NAME = "millstream-streams"
-RUNNING = -1  # position of a task that runs now: it is at the end of its changelogs
+RUNNING = -1  # position of a running task: the end of its changelogs
 
 
 @dataclass(frozen=True, slots=True)
 class HostTasks:
-    """What one instance of the application runs."""
+    """The tasks of one instance of the application."""
 
     host: str  # its application_server, empty when it has none
     process_id: str
@@ -38,15 +38,15 @@ class TaskAssignment:
     active: frozenset[TaskId] = frozenset()
     standby: frozenset[TaskId] = frozenset()
     hosts: tuple[HostTasks, ...] = ()
-    warming: frozenset[TaskId] = frozenset()  # standbys that are to take over when they are ready
-    handing_over: bool = False  # a task is between two owners: another rebalance follows at once
-    probing: bool = False  # a task warms up: another rebalance should follow
+    warming: frozenset[TaskId] = frozenset()  # warm-up standbys: active when they have caught up
+    handing_over: bool = False  # a task was revoked and is not yet assigned: a rebalance follows
+    probing: bool = False  # a standby warms up: a probing rebalance follows
     error: str = ""  # why the application cannot run
-    shutdown: bool = False  # an instance asked all to stop
-    incarnation: str = ""  # what the member said when this was decided; empty: by an older leader
+    shutdown: bool = False  # an instance requested that all stop
+    incarnation: str = ""  # from the member's report; empty if the leader is older
 
-    def still_right(self, layout: Layout) -> bool:
-        """Whether nothing has to be divided again because an instance is back after a crash."""
+    def is_complete(self, layout: Layout) -> bool:
+        """Whether an instance can continue with it after a crash, without a rebalance."""
         assigned = {task for host in self.hosts for task in host.active}
         unsettled = self.handing_over or self.probing or self.error or self.shutdown
         return not unsettled and assigned == set(layout.tasks())
@@ -54,7 +54,7 @@ class TaskAssignment:
 
 @dataclass(slots=True)
 class ProcessReport:
-    """What the runners of one process tell about it; any thread, under the lock."""
+    """The report of one process to the leader; its runners update it under the lock."""
 
     process_id: str
     host: str = ""
@@ -63,17 +63,17 @@ class ProcessReport:
     lock: concurrency.Lock = field(default_factory=lambda: concurrency.Lock())
 
     def set_position(self, task: TaskId, position: int) -> None:
-        """The stores of a task are so far, all their changelogs together."""
+        """Set the sum of the positions of a task's stores."""
         with self.lock:
             self.positions[task] = position
 
     def forget(self, task: TaskId) -> None:
-        """The stores of a task are no longer here."""
+        """Remove a task whose stores are no longer on this disk."""
         with self.lock:
             self.positions.pop(task, None)
 
     def snapshot(self) -> dict[TaskId, int]:
-        """The positions as they are now."""
+        """A copy of the positions."""
         with self.lock:
             return dict(self.positions)
 
@@ -101,20 +101,20 @@ class TaskAssignor:
         self._rules = rules
         self._lay_out = lay_out
         self._end_positions = end_positions
-        self.standbys: frozenset[TaskId] = frozenset()  # kept by the runner
+        self.standbys: frozenset[TaskId] = frozenset()  # set by the runner
         self.rebalancing = True  # from the join to the new assignment: nothing can be committed
         self.received = TaskAssignment()
         self._incarnation = incarnation
 
     @property
-    def is_from_before(self) -> bool:
-        """Whether the assignment was made for the process that had our place until it died."""
+    def is_of_previous_process(self) -> bool:
+        """Whether the assignment was computed for an earlier process of this member."""
         return self.received.incarnation not in ("", self._incarnation)
 
     # --- each member --------------------------------------------------------------------------
 
     def user_data(self, topics: Iterable[str]) -> bytes:
-        """What this member reports to the leader."""
+        """This member's report to the leader."""
         self.rebalancing = True
         data = {
             "process": self._report.process_id,
@@ -127,7 +127,7 @@ class TaskAssignor:
         return json.dumps(data, separators=(",", ":")).encode()
 
     def on_assignment(self, assignment: MemberAssignment, generation: int) -> None:
-        """Learn what this member got; the runner acts on it in its rebalance callbacks."""
+        """Store the assignment; the runner applies it in its rebalance callbacks."""
         self.received = decode_assignment(assignment.user_data)
         self.rebalancing = False
 
@@ -136,17 +136,17 @@ class TaskAssignor:
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> dict[str, MemberAssignment]:
-        """Divide the tasks among all members."""
+        """Assign the tasks to all members."""
         reports = {member.member_id: _read_member(member) for member in members}
         if any(data["shutdown"] for data in reports.values()):
             return _send_to_all(reports, {"shutdown": True})
         try:
             layout = self._lay_out(partition_counts)
-            return self._divide(layout, members, reports)
+            return self._assign_tasks(layout, members, reports)
         except MillstreamError as error:
             return _send_to_all(reports, {"error": str(error)})
 
-    def _divide(
+    def _assign_tasks(
         self,
         layout: Layout,
         members: Sequence[MemberSubscription],
@@ -166,9 +166,9 @@ class TaskAssignor:
         lags = self._lags(layout, stateful, reports.values())
         decided = assign(layout.tasks(), stateful, runners, lags, self._rules)
         hosts = [_host(reports, decided.shares, process) for process in _processes(reports)]
-        answers = {}
-        # What another still holds is given in the rebalance after it was given up.
-        held = {
+        assignments = {}
+        # Tasks that other members still own; they are assigned after they have been revoked.
+        still_owned = {
             task
             for member_id, share in decided.shares.items()
             for task in share.active
@@ -176,43 +176,43 @@ class TaskAssignor:
         }
         for member in members:
             share = decided.shares[member.member_id]
-            active = share.active - held
-            # Until then its copy stays warm: closed, it would have to catch up again.
-            standby = share.standby | (share.active & held & stateful)
+            active = share.active - still_owned
+            # Until then the member keeps its standby: closed, it would have to catch up again.
+            standby = share.standby | (share.active & still_owned & stateful)
             data = {
                 "active": sorted(map(str, active)),
                 "standby": sorted(map(str, standby)),
                 "hosts": hosts,
                 "warming": sorted(map(str, share.standby & decided.warming)),
-                "handing_over": bool(held),
+                "handing_over": bool(still_owned),
                 "probing": bool(decided.warming),
                 "incarnation": reports[member.member_id]["incarnation"],
             }
             partitions = sorted({tp for task in active for tp in layout.inputs(task)})
-            answers[member.member_id] = MemberAssignment(tuple(partitions), _encode(data))
-        return answers
+            assignments[member.member_id] = MemberAssignment(tuple(partitions), _encode(data))
+        return assignments
 
     def _lags(
         self, layout: Layout, stateful: frozenset[TaskId], reports: Iterable[dict[str, Any]]
     ) -> dict[tuple[str, TaskId], int]:
-        said = {
+        positions = {
             (data["process"], TaskId.parse(task)): position
             for data in reports
             for task, position in data["positions"].items()
         }
-        asked = {task for _, task in said if task in stateful}
-        ends = self._end_positions(layout, asked) if asked else {}
+        tasks = {task for _, task in positions if task in stateful}
+        ends = self._end_positions(layout, tasks) if tasks else {}
         return {
             (process, task): 0
             if position == RUNNING
             else max(0, ends.get(task, UNKNOWN_LAG) - position)
-            for (process, task), position in said.items()
+            for (process, task), position in positions.items()
             if task in stateful
         }
 
 
 def _owners(layout: Layout, members: Sequence[MemberSubscription]) -> dict[TaskId, str]:
-    """The current owner of each task; of two claims, the one of the newer generation."""
+    """The current owner of each task; of two claims, the one of the newer generation counts."""
     task_of = layout.task_of()
     owners: dict[TaskId, tuple[int, str]] = {}
     for member in members:
@@ -255,7 +255,7 @@ def _encode(data: Mapping[str, Any]) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode()
 
 
-# JSON gives Any; every field is read with a default, so that older members are understood.
+# Any, because JSON has no types. Every field has a default, for members of older versions.
 def _read_member(member: MemberSubscription) -> dict[str, Any]:
     data = json.loads(member.user_data or b"{}")
     return {
@@ -269,7 +269,7 @@ def _read_member(member: MemberSubscription) -> dict[str, Any]:
 
 
 def decode_assignment(user_data: bytes | None) -> TaskAssignment:
-    """Read what the leader sent."""
+    """Decode an assignment of the leader."""
     data = json.loads(user_data or b"{}")
     return TaskAssignment(
         _tasks(data.get("active", [])),

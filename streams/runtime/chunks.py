@@ -1,10 +1,10 @@
-"""From fetched batches to Chunks, not sooner than a task has room for them.
+"""Decodes fetched batches to Chunks when tasks have room for them.
 
-Fetched batches wait here undecoded, one buffer per batch; only the next few batches of each
-partition are decoded, so that memory holds about `records_max` decoded records of a partition.
-Whole batches are decoded, so a task may get some more.
+Fetched batches are buffered undecoded; only the next few batches of each partition are decoded, so
+that memory holds about `records_max` decoded records of a partition. Whole batches are decoded, so
+there can be a few more.
 
-A batch that cannot be read keeps its place: the task gets it when it has processed all records
+A batch that cannot be read stays in its place: the task gets it when it has processed all records
 before it.
 """
 
@@ -19,7 +19,7 @@ from streams.record import Chunk
 
 
 def to_chunk(batch: FetchedBatch, next_offset: int) -> Chunk | None:
-    """The records of a batch that were not taken before; None when there are none."""
+    """The records of a batch from its start offset on; None if there are none."""
     offsets, timestamps, keys, values, headers = batch.lists()
     first = bisect_left(offsets, batch.start_offset)
     if first == len(offsets):
@@ -41,35 +41,35 @@ _Batch = tuple[FetchedBatch, int]  # and the position after it, if it is the las
 
 
 class FetchedInput:
-    """Batches of all partitions of a runner that no task has taken yet."""
+    """Buffers the fetched batches of a runner until its tasks have room for them."""
 
     def __init__(self, records_max: int) -> None:
         """Tasks hold about this many decoded records of each partition."""
         self._records_max = records_max
-        self._waiting: dict[TopicPartition, deque[_Batch | CorruptBatchError]] = {}
+        self._batches: dict[TopicPartition, deque[_Batch | CorruptBatchError]] = {}
 
     def add(
         self, batches: Iterable[FetchedBatch], position: Callable[[TopicPartition], int]
     ) -> set[TopicPartition]:
-        """Keep what was fetched; `position` is where the consumer stands after all of it.
+        """Buffer fetched batches; `position` returns the consumer's position after them.
 
-        The last batch of a partition ends there: markers behind it are done with it too.
+        The last batch of each partition ends there, so that control records after it are skipped.
         """
         touched: set[TopicPartition] = set()
         for batch in batches:
             tp = batch.topic_partition
-            self._waiting.setdefault(tp, deque()).append((batch, 0))
+            self._batches.setdefault(tp, deque()).append((batch, 0))
             touched.add(tp)
         for tp in touched:
-            last = self._waiting[tp].pop()
+            last = self._batches[tp].pop()
             assert not isinstance(last, CorruptBatchError), "batches were just added"
-            self._waiting[tp].append((last[0], position(tp)))
+            self._batches[tp].append((last[0], position(tp)))
         return touched
 
     def add_unreadable(self, error: CorruptBatchError) -> None:
-        """Keep the place of a batch that the consumer could not read."""
+        """Buffer the error of a batch that the consumer could not read."""
         tp = TopicPartition(error.topic, error.partition)
-        self._waiting.setdefault(tp, deque()).append(error)
+        self._batches.setdefault(tp, deque()).append(error)
 
     def feed(
         self,
@@ -78,8 +78,8 @@ class FetchedInput:
         add: Callable[[Chunk], None],
         unreadable: Callable[[CorruptBatchError], None],
     ) -> int:
-        """Decode what a task has room for, which has `buffered` records; returns how many."""
-        waiting = self._waiting.get(tp)
+        """Decode batches for a task that has `buffered` records; returns the number of records."""
+        waiting = self._batches.get(tp)
         fed = 0
         while waiting and buffered + fed < self._records_max:
             head = waiting[0]
@@ -100,10 +100,10 @@ class FetchedInput:
                 fed += len(chunk)
         return fed
 
-    def is_waiting(self, tp: TopicPartition) -> bool:
-        """Whether something of a partition waits here."""
-        return bool(self._waiting.get(tp))
+    def has_batches(self, tp: TopicPartition) -> bool:
+        """Whether batches of a partition are buffered."""
+        return bool(self._batches.get(tp))
 
     def forget(self, tp: TopicPartition) -> None:
-        """Drop what waits of a partition."""
-        self._waiting.pop(tp, None)
+        """Drop the batches of a partition."""
+        self._batches.pop(tp, None)

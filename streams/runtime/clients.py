@@ -16,21 +16,21 @@ from streams.config import StreamsConfig
 MAIN_BUFFER_BYTES = 32 * 1024 * 1024
 RESTORE_BUFFER_BYTES = 8 * 1024 * 1024
 FETCH_WAIT_MS = 100
-SHARED_FETCH_WAIT_MS = 10_000  # one that waits does not hold up fetches of other partitions
+SHARED_FETCH_WAIT_MS = 10_000  # a fetch that waits does not delay other partitions
 GROUP_SETTINGS = frozenset(item.name for item in fields(GroupConfig))
-PRODUCER_LINGER_MS = 0  # whole batches are sent: nothing is gained by waiting
+PRODUCER_LINGER_MS = 0  # batches are complete when they are sent: lingering gains nothing
 
 
 class Clients:
-    """Opens clients on one broker or cluster; settings with prefixes go to them as they are."""
+    """Opens clients on one broker or cluster; prefixed settings apply to clients of one kind."""
 
     def __init__(
         self, target: Target, config: StreamsConfig, process_id: str, *, lasting_id: bool = False
     ) -> None:
         """`process_id` distinguishes the transactions of instances.
 
-        With a lasting id the instance keeps its place in the group when it is killed: the next
-        process that has it, the lock on its file says that there is one at most, continues at once.
+        With `lasting_id` the instance is a static member: after a kill, the next process with the
+        same id continues immediately. The lock on the id's file allows only one process to have it.
         """
         self._lasting_id = lasting_id
         self._target = target
@@ -46,7 +46,7 @@ class Clients:
             "group_id": config.application_id,
             "client_id": f"{self._client_id()}-{runner}-consumer",
             "enable_auto_commit": False,
-            "auto_offset_reset": config.auto_offset_reset,  # sources may want another: see runner
+            "auto_offset_reset": config.auto_offset_reset,  # sources may override it
             "isolation_level": self._isolation(),
             "partition_assignment_strategy": [assignor],
             "session_timeout_ms": config.session_timeout_ms,
@@ -59,7 +59,7 @@ class Clients:
             settings["group_instance_id"] = f"{config.group_instance_id}-{runner}"
         elif self._lasting_id:
             settings["group_instance_id"] = f"{self._process_id}-{runner}"
-            settings["leave_group_on_close"] = True  # one that is stopped makes room at once
+            settings["leave_group_on_close"] = True  # not after the session timeout
         settings |= config.prefixed("consumer.") | config.prefixed("main.consumer.")
         return client.consumer(self._target, **settings)
 
@@ -72,7 +72,7 @@ class Clients:
             "fetch_buffer_bytes": RESTORE_BUFFER_BYTES,
             "fetch_max_wait_ms": self._fetch_wait_ms,
         }
-        settings |= self._for_readers() | self._config.prefixed("restore.consumer.")
+        settings |= self._consumer_settings() | self._config.prefixed("restore.consumer.")
         return client.consumer(self._target, **settings)
 
     def global_consumer(self) -> Consumer:
@@ -84,7 +84,7 @@ class Clients:
             "fetch_buffer_bytes": RESTORE_BUFFER_BYTES,
             "fetch_max_wait_ms": self._fetch_wait_ms,
         }
-        settings |= self._for_readers() | self._config.prefixed("global.consumer.")
+        settings |= self._consumer_settings() | self._config.prefixed("global.consumer.")
         return client.consumer(self._target, **settings)
 
     def producer(self, runner: str) -> Producer:
@@ -107,7 +107,7 @@ class Clients:
         settings |= self._config.prefixed("admin.")
         return client.admin(self._target, **settings)
 
-    def _for_readers(self) -> dict[str, object]:
+    def _consumer_settings(self) -> dict[str, object]:
         """Settings of all consumers, without those that only members of a group have."""
         given = self._config.prefixed("consumer.")
         return {name: value for name, value in given.items() if name not in GROUP_SETTINGS}
@@ -123,7 +123,7 @@ class Clients:
 def log_bounds(
     admin: Admin, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """First offset and end of each log, records of open transactions included."""
+    """First offset and end of each log, including records of open transactions."""
     wanted = list(partitions)
     if not wanted:
         return {}
@@ -133,7 +133,7 @@ def log_bounds(
 
 
 def log_ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """The end of each log, records of open transactions included."""
+    """The end of each log, including records of open transactions."""
     wanted = dict.fromkeys(partitions, LATEST_TIMESTAMP)
     found = admin.list_offsets(wanted).all() if wanted else {}
     return {tp: found[tp].offset for tp in wanted}

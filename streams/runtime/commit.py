@@ -1,14 +1,15 @@
-"""Commit: results, changelogs, positions and stores of a runner's tasks, as one step.
+"""Commit: commits the output, changelogs, offsets and stores of a runner's tasks, in this order.
 
-    1  results held back are flushed          "begun"
-    2  changelog records are made             "flushed"
-    3  everything is sent and acknowledged    "produced"
-    4  positions are committed, exactly once: with the transaction   ("offsets sent") "committed"
+    1  cached results are forwarded           "begun"
+    2  changelog records are created          "flushed"
+    3  all records are acknowledged           "produced"
+    4  offsets are committed; with exactly-once, in the transaction    ("offsets sent") "committed"
     5  stores are written to disk             "stored"
 
-After a crash between any two, the stores on disk are at this commit or at one before, never ahead:
-restoring replays the changelog from there. Before 4 is over, a new owner starts at the last commit,
-and at-least-once does what came after it again. In quotes: the points where a test may break it.
+After a crash between two steps, the stores on disk are at this commit or an earlier one, never
+ahead: they are restored from their changelogs from there. After a crash before the end of step 4, a
+new owner starts at the last commit; with at-least-once it processes the records since then again.
+Tests inject faults at the points in quotes.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +49,7 @@ class Commit:
         timeout_ms: int,
         fault: Fault = lambda point: None,
     ) -> None:
-        """`timeout_ms` is how long the broker may keep silent before the runner gives up."""
+        """`timeout_ms`: how long to retry while the broker does not respond."""
         self._consumer = consumer
         self._production = production
         self._exactly_once = exactly_once
@@ -57,10 +58,10 @@ class Commit:
         self._fault = fault
 
     def run(self, tasks: Sequence[OwnedTask]) -> bool:
-        """Commit tasks in which something happened.
+        """Commit tasks that have uncommitted changes.
 
-        False when the group rebalances just now and it must be tried again; TaskMigrated when the
-        tasks, or the producer, belong to another.
+        Returns False during a rebalance: the caller retries later. Raises TaskMigrated if the tasks
+        or the producer are fenced.
         """
         fault = self._fault
         fault("begun")
@@ -84,7 +85,7 @@ class Commit:
             _move_positions(owned, ends, offsets)
             owned.state.commit(owned.positions)
             owned.running().committed()
-            owned.touched = False
+            owned.needs_commit = False
             fault("stored")
         return True
 
@@ -92,7 +93,7 @@ class Commit:
         if self._exactly_once:
             group = self._consumer.group_metadata()
             if group.generation_id < 0:
-                # Out of the group: an offset commit that names no member would not be refused.
+                # Not a member: an offset commit without a member id would be accepted.
                 raise TaskMigrated("this runner is no longer a member of its group")
             self._production.commit(offsets, group, self._fault)
             return True
@@ -107,13 +108,13 @@ class Commit:
                     return False
                 if not error.retriable:
                     raise
-                self._give_up_after(deadline_ms, error)
+                self._check_deadline(deadline_ms, error)
             except (RequestTimeout, ConnectionFailed) as error:
-                self._give_up_after(deadline_ms, error)
+                self._check_deadline(deadline_ms, error)
             else:
                 return True
 
-    def _give_up_after(self, deadline_ms: int, error: Exception) -> None:
+    def _check_deadline(self, deadline_ms: int, error: Exception) -> None:
         if self._clock.monotonic_ms() >= deadline_ms:
             raise StreamsError(
                 f"offsets could not be committed within {self._timeout_ms} ms",
@@ -126,7 +127,7 @@ def _move_positions(
     ends: dict[TopicPartition, int],
     offsets: dict[TopicPartition, OffsetAndMetadata],
 ) -> None:
-    """Where a restore will continue: after what was just written, or read, of each changelog."""
+    """Set where restores continue: after the records just written to, or read from, changelogs."""
     for tp in owned.inputs:
         if tp in offsets:
             owned.committed[tp] = offsets[tp].offset

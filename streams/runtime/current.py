@@ -8,21 +8,23 @@ from streams.record import Chunk, Headers, Position
 
 
 class Current:
-    """Where the task is: a row of a chunk, or a place that a held-back result came from.
+    """The position of a task: a row of a chunk, or the origin of a cached result.
 
-    The loop over a chunk sets one number per record, or none at all: where rows are pulled, their
-    number is what is left of them. It is looked up when it is needed.
+    The loop over a chunk sets one number per record, or none: while rows are pulled, the row is
+    computed from the number of remaining rows, when it is needed.
     """
 
-    __slots__ = ("chunk", "failed", "held", "index", "left", "time_ms")
+    __slots__ = ("chunk", "failed", "held", "index", "remaining", "time_ms")
 
     def __init__(self) -> None:
         self.chunk: Chunk | None = None
-        self.index = 0  # while rows are pulled: of the last that will be
-        self.left: Iterator[object] | None = None  # what is still to be pulled
+        self.index = 0  # while rows are pulled: of the last row
+        self.remaining: Iterator[object] | None = (
+            None  # the timestamps of rows that are not yet pulled
+        )
         self.held: Position | None = None  # used while there is no chunk
         self.time_ms = NO_TIME  # the task's stream time
-        # The last error that a held-back result raised, and where the result came from.
+        # The last error that a cached result raised, and where the result came from.
         self.failed: tuple[Exception, Position | None] | None = None
 
     @property
@@ -36,11 +38,11 @@ class Current:
     @property
     def row(self) -> int:
         """The row of the chunk."""
-        return self.index if self.left is None else self.index - length_hint(self.left)
+        return self.index if self.remaining is None else self.index - length_hint(self.remaining)
 
     @property
     def raw(self) -> tuple[bytes | None, bytes | None, Headers]:
-        """Key, value and headers as they came in; nothing outside a chunk."""
+        """The bytes of key and value, and the headers; empty outside a chunk."""
         chunk = self.chunk
         if chunk is None:
             return None, None, ()
@@ -48,10 +50,10 @@ class Current:
         headers = () if chunk.headers is None else chunk.headers[row]
         return chunk.keys[row], chunk.values[row], headers
 
-    def place_of(
+    def origin_of(
         self, error: Exception
     ) -> tuple[Position | None, tuple[bytes | None, bytes | None, Headers]]:
-        """Where the record came from that raised an error, and its bytes if they are still here."""
+        """The position of the record that caused an error, and its bytes if they are available."""
         failed, self.failed = self.failed, None
         if failed is not None and failed[0] is error:
             return failed[1], (None, None, ())

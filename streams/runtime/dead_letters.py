@@ -1,7 +1,7 @@
-"""Failures: asks the handlers about a record that failed, and does what they answer.
+"""Failures: calls the exception handlers for failed records and follows their answers.
 
-A dead letter is the input record as it came in, with headers that say what happened; their names
-are those of Kafka Streams (KIP-1034):
+A dead letter is the unchanged input record with headers that describe the error; the names of the
+headers are those of Kafka Streams (KIP-1034):
 
     __streams.errors.exception   the class of the error
     __streams.errors.message     its message
@@ -49,7 +49,7 @@ MakeError = Callable[[Failure], StreamsError]
 
 
 class Failures:
-    """What a task does with records that fail. FAIL raises, everything else returns."""
+    """Handles the failed records of a task; raises if the handler answers FAIL."""
 
     __slots__ = ("_config", "_current", "_dead_letters", "_dropped", "_output", "_task_id")
 
@@ -69,10 +69,10 @@ class Failures:
         self._dead_letters = metrics.counter(DEAD_LETTERS)
 
     def deserialization(self, node: str, error: Exception, timestamp_ms: int) -> None:
-        """The current record's bytes are no key or value."""
+        """Handle a record whose key or value cannot be deserialized."""
         failure = self._failure(FailureKind.DESERIALIZATION, node, error, timestamp_ms)
         handler = self._config.deserialization_exception_handler
-        self._settle(handler, failure, _deserialization_failed)
+        self._handle(handler, failure, _deserialization_failed)
 
     def processing(
         self,
@@ -83,21 +83,21 @@ class Failures:
         timestamp_ms: int,
         headers: Headers,
     ) -> None:
-        """A node's code raised on what it was given."""
+        """Handle an exception of a node."""
         failure = self._failure(
             FailureKind.PROCESSING, node, error, timestamp_ms, (key, value, headers)
         )
-        self._settle(self._config.processing_exception_handler, failure, _processing_failed)
+        self._handle(self._config.processing_exception_handler, failure, _processing_failed)
 
     def production(
         self, node: str, error: Exception, record: tuple[object, object, int, Headers]
     ) -> None:
-        """A sink's record cannot be bytes, or the broker refused it."""
+        """Handle a record that cannot be serialized, or that the broker refused."""
         key, value, timestamp_ms, headers = record
         failure = self._failure(
             FailureKind.PRODUCTION, node, error, timestamp_ms, (key, value, headers)
         )
-        self._settle(self._config.production_exception_handler, failure, _production_failed)
+        self._handle(self._config.production_exception_handler, failure, _production_failed)
 
     def _failure(
         self,
@@ -107,7 +107,7 @@ class Failures:
         timestamp_ms: int,
         given: tuple[object, object, Headers] | None = None,
     ) -> Failure:
-        position, (raw_key, raw_value, raw_headers) = self._current.place_of(error)
+        position, (raw_key, raw_value, raw_headers) = self._current.origin_of(error)
         key, value, headers = (None, None, raw_headers) if given is None else given
         return Failure(
             kind=kind,
@@ -124,9 +124,9 @@ class Failures:
             raw_headers=raw_headers,
         )
 
-    def _settle(self, handler: Handler, failure: Failure, failed: MakeError) -> None:
+    def _handle(self, handler: Handler, failure: Failure, failed: MakeError) -> None:
         if isinstance(failure.error, RegistryError) and failed is not _processing_failed:
-            # Nothing is wrong with the record: an unavailable registry must not drop any.
+            # The record is valid: an unavailable registry must not cause records to be dropped.
             raise failed(failure) from failure.error
         try:
             answer = handler(failure)
@@ -139,7 +139,7 @@ class Failures:
         topic = self._dead_letter_topic(handler, answer)
         if topic is not None:
             self._send(topic, failure)
-        if not _goes_on(answer):
+        if not _continues(answer):
             raise failed(failure) from failure.error
         self._dropped.add()
 
@@ -163,29 +163,29 @@ class Failures:
         self._dead_letters.add()
 
 
-def _goes_on(answer: Answer | DeadLetter) -> bool:
-    """Whether to drop the record and continue; nothing but a clear answer lets a record be lost."""
+def _continues(answer: Answer | DeadLetter) -> bool:
+    """Whether to drop the record and continue; not for unknown answers of a handler."""
     if isinstance(answer, DeadLetter):
         return not answer.fail
     return answer in (Answer.CONTINUE, Answer.DEAD_LETTER)
 
 
 def error_headers(failure: Failure) -> Headers:
-    """The headers of a dead letter that say what happened."""
+    """The headers of a dead letter, which describe the error."""
     error = failure.error
-    texts = {
+    fields = {
         "exception": f"{type(error).__module__}.{type(error).__qualname__}",
         "message": str(error),
         "stacktrace": stack_traces.format_error(error),
     }
     if failure.position is not None:
         topic, partition, offset = failure.position
-        texts |= {"topic": topic, "partition": str(partition), "offset": str(offset)}
-    return tuple((_HEADER + name, text.encode()) for name, text in texts.items())
+        fields |= {"topic": topic, "partition": str(partition), "offset": str(offset)}
+    return tuple((_HEADER + name, text.encode()) for name, text in fields.items())
 
 
 def user_line(error: BaseException) -> str:
-    """The line of the user's code that an error came from; "" when there is none."""
+    """The line of the user's code that an error came from; empty if there is none."""
     found = ""
     for frame in traceback.extract_tb(error.__traceback__):
         ours = frame.filename.startswith(_OUR_FOLDER)
@@ -211,7 +211,7 @@ def _processing_failed(failure: Failure) -> StreamsError:
 
 
 def _hint(error: Exception, otherwise: str) -> str:
-    """What a serde or the broker advises itself, if it does."""
+    """The hint of the error itself, if it has one."""
     return (error.hint if isinstance(error, MillstreamError) else "") or otherwise
 
 

@@ -1,4 +1,4 @@
-"""DropLog: says that a node drops records, without a line for each of a thousand late ones."""
+"""DropLog: logs dropped records, but not with a line for each."""
 
 import logging
 
@@ -11,9 +11,9 @@ QUIET_MS = 10_000
 
 
 class DropLog:
-    """Logs the first record a node drops, then now and then how many; the rest: debug.
+    """Logs the first dropped record of a node, then regularly their number; all others at DEBUG.
 
-    It warns, unless the drop is expected: one that is part of how the operator works.
+    The level is WARNING, or INFO for drops that are expected in normal operation.
     """
 
     __slots__ = ("_clock", "_current", "_log_at_ms", "_node", "_task_id", "_unlogged")
@@ -27,7 +27,7 @@ class DropLog:
         self._log_at_ms: dict[int, int] = {}
 
     def add(self, reason: str, *, expected: bool = False) -> None:
-        """The current record is dropped."""
+        """Log that the current record is dropped."""
         level = logging.INFO if expected else logging.WARNING
         self._unlogged[level] = count = self._unlogged[level] + 1
         now_ms = self._clock.monotonic_ms()

@@ -27,7 +27,7 @@ BATCH_LIMITS = ("max.message.bytes", "segment.bytes")  # of a topic
 
 @dataclass(slots=True)
 class Environment:
-    """Made by the application before its first runner; the layout may be replaced by a newer."""
+    """Created before the first runner starts; `layout` is replaced when topics change."""
 
     config: StreamsConfig
     topology: Topology
@@ -40,14 +40,14 @@ class Environment:
     # Any: a store has the type that its topology gives it.
     global_stores: Mapping[str, Any] = field(default_factory=dict)
     fault: Callable[[str], None] = lambda point: None
-    hosts: tuple[HostTasks, ...] = ()  # where everything runs, as of the last rebalance
+    hosts: tuple[HostTasks, ...] = ()  # the tasks of all hosts, as of the last rebalance
     _batch_limits: dict[str, int] = field(default_factory=dict)
     _clean_at_ms: int | None = None
     _lock: concurrency.Lock = field(default_factory=lambda: concurrency.Lock())
 
     @property
     def clock(self) -> Clock:
-        """The machine's."""
+        """The clock of the machine."""
         return self.machine.clock
 
     def assignor(self) -> TaskAssignor:
@@ -59,20 +59,20 @@ class Environment:
         return TaskAssignor(
             self.report,
             rules,
-            lay_out=self._lay_out_over,
+            lay_out=self._layout_of_leader,
             end_positions=self.end_positions,
             incarnation=self.machine.uuid().hex[:12],
         )
 
-    def _lay_out_over(self, counts: Mapping[str, int]) -> Layout:
-        """The layout as the leader sees it; internal topics that are missing are made."""
+    def _layout_of_leader(self, counts: Mapping[str, int]) -> Layout:
+        """The layout for the leader's partition counts; creates missing internal topics."""
         known = self.layout
         if all(counts.get(topic) == count for topic, count in known.partition_counts.items()):
             return known
         return self.renew_layout()
 
     def renew_layout(self) -> Layout:
-        """Look at the topics again."""
+        """Read the topics of the cluster and compute the layout again."""
         with self._lock:
             self.layout = prepare_topics(
                 self.admin,
@@ -83,8 +83,8 @@ class Environment:
             )
             return self.layout
 
-    def layout_over(self, counts: Mapping[str, int]) -> Layout:
-        """A layout over other topics, nothing made."""
+    def layout_for(self, counts: Mapping[str, int]) -> Layout:
+        """The layout for other partition counts; creates no topics."""
         return lay_out(self.topology, self.config.application_id, counts)
 
     def end_positions(self, layout: Layout, tasks: Iterable[TaskId]) -> dict[TaskId, int]:
@@ -97,12 +97,12 @@ class Environment:
         """First offset and end of logs."""
         return log_bounds(self.admin, partitions)
 
-    def report_hosts(self, hosts: tuple[HostTasks, ...]) -> None:
-        """Note where everything runs."""
+    def set_hosts(self, hosts: tuple[HostTasks, ...]) -> None:
+        """Set the tasks of all hosts."""
         self.hosts = hosts
 
     def clean_directories(self) -> None:
-        """Delete the stores of tasks that went elsewhere long ago, now and then."""
+        """Delete the stores of tasks that moved away, after `state_cleanup_delay_ms`."""
         delay_ms = self.config.state_cleanup_delay_ms
         now_ms = self.clock.monotonic_ms()
         with self._lock:
@@ -114,7 +114,7 @@ class Environment:
                 self.report.forget(task)
 
     def batch_limit(self, topic: str) -> int:
-        """How large a batch for a topic may be: below what the topic takes, and fits a segment."""
+        """The maximum size of a batch of a topic, from max.message.bytes and segment.bytes."""
         with self._lock:
             known = self._batch_limits.get(topic)
         if known is not None:
@@ -126,9 +126,9 @@ class Environment:
             for name in BATCH_LIMITS:
                 limit = min(limit, int(entries[name].value or limit))
         except (RequestTimeout, ConnectionFailed):
-            return BATCH_BYTES - BATCH_MARGIN_BYTES  # another runner may ask again
+            return BATCH_BYTES - BATCH_MARGIN_BYTES  # not stored: the next call tries again
         except (MillstreamError, KeyError):
-            limit = BATCH_BYTES  # a cluster that does not tell its settings has Kafka's defaults
+            limit = BATCH_BYTES  # assume Kafka's defaults
         with self._lock:
             self._batch_limits[topic] = max(1, limit - BATCH_MARGIN_BYTES)
         return self._batch_limits[topic]

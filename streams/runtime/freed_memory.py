@@ -1,8 +1,8 @@
-"""Freed memory: kept for the next records, not given back to the system after each batch.
+"""Keeps freed memory for the next records, instead of returning it to the system after each batch.
 
-The C library gives memory back as soon as some of it is free at the end, and asks for it again with
-the next batch; the system then has to clear every page again. Millions of records turn that into up
-to half of the time. Where the library is another one than glibc, nothing is changed.
+glibc returns memory as soon as some is free at the end of the heap, and requests it again for the
+next batch; the system then clears every page again. With millions of records this takes up to half
+of the time. With other C libraries nothing is changed.
 """
 
 import ctypes
@@ -12,12 +12,12 @@ import sys
 TRIM_THRESHOLD = -1
 MMAP_THRESHOLD = -3
 
-KEPT_BYTES = 64 * 1024 * 1024  # free at the end before it is given back
-LARGE_BYTES = 16 * 1024 * 1024  # larger pieces are mapped, and given back at once
+KEPT_BYTES = 64 * 1024 * 1024  # free memory at the end of the heap that is not returned
+LARGE_BYTES = 16 * 1024 * 1024  # larger allocations are mapped, and returned when they are freed
 
 
 def keep_freed_memory() -> bool:
-    """Let the process keep some of the memory that it frees; whether the C library can."""
+    """Keep some freed memory in the process; returns whether the C library supports it."""
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

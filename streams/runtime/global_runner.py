@@ -1,7 +1,7 @@
-"""GlobalRunner: one thread that keeps the global stores, from all partitions of their topics.
+"""GlobalRunner: the thread that fills the global stores from all partitions of their topics.
 
-The stores are loaded completely before the first task starts, by the same node that keeps them up
-to date. They are rebuilt at each start: a global store has no changelog but its topic.
+The stores are loaded completely before the first task starts, by the same node that updates them
+later. They are rebuilt at each start: a global store has no changelog other than its topic.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from streams.topology import Topology
 
 
 class _NoOutput:
-    """A global store's node writes its store and nothing else."""
+    """Refuses output: the node of a global store writes only to its store."""
 
     def send(
         self,
@@ -44,7 +44,7 @@ class _NoOutput:
 
 
 class GlobalRunner:
-    """Keeps the global stores of an application; `start` returns when they are loaded."""
+    """Updates the global stores of an application; `start` returns when they are loaded."""
 
     def __init__(  # noqa: PLR0913 - what it must be given
         self,
@@ -90,11 +90,11 @@ class GlobalRunner:
 
     # Any: the caller knows the kind of a store by its name.
     def views(self) -> dict[str, Any]:
-        """What tasks and queries may read, by store."""
+        """Read-only views for tasks and queries, by store."""
         return {name: self.state.view(name) for name in self.state.names}
 
     def start(self) -> None:
-        """Load the stores, then follow their topics."""
+        """Start the thread, and wait until the stores are loaded."""
         self._thread.start()
         self._loaded.wait()
         if self._failure is not None:
@@ -103,7 +103,7 @@ class GlobalRunner:
             )
 
     def stop(self) -> None:
-        """End the thread and close the stores."""
+        """Stop the thread and close the stores."""
         self._stop.set()
         if self._consumer is not None:
             self._consumer.wakeup()
@@ -115,7 +115,7 @@ class GlobalRunner:
         try:
             with self._open_consumer() as consumer:
                 self._consumer = consumer
-                self._follow(consumer)
+                self._read_topics(consumer)
         except BaseException as error:
             self._failure = error
             if self._loaded.is_set():
@@ -123,7 +123,7 @@ class GlobalRunner:
         finally:
             self._loaded.set()
 
-    def _follow(self, consumer: Consumer) -> None:
+    def _read_topics(self, consumer: Consumer) -> None:
         partitions = [
             TopicPartition(topic, number)
             for topic in self._topics
@@ -138,7 +138,7 @@ class GlobalRunner:
             except WokenUp:
                 continue
             except CorruptBatchError as error:
-                self._task.unreadable(error)
+                self._task.skip_corrupt_batch(error)
                 consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
                 batches = []
             for batch in batches:
@@ -154,7 +154,7 @@ class GlobalRunner:
         try:
             chunk = to_chunk(batch, 0)
         except CorruptBatchError as error:
-            self._task.unreadable(error)
+            self._task.skip_corrupt_batch(error)
             return
         if chunk is not None:
             self._task.apply(chunk)

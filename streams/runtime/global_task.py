@@ -17,7 +17,7 @@ GLOBAL_NUMBER = -1
 
 
 class GlobalTask:
-    """Runs the nodes that write global stores. A chunk is applied at once, and in its own order.
+    """Runs the nodes that write global stores; each chunk is applied when it arrives.
 
     Restoring is the same as running: the nodes see every record of the topics.
     """
@@ -60,21 +60,21 @@ class GlobalTask:
         return {name: self.state.store(name) for name in self.state.names}
 
     def apply(self, chunk: Chunk) -> None:
-        """Let the nodes see records of one partition."""
+        """Process records of one partition."""
         self._task.add(chunk)
         while self._task.buffered_total:
             self._task.process(len(chunk))
 
-    def unreadable(self, error: CorruptBatchError) -> None:
-        """Ask the handler about a batch that cannot be read."""
-        self._task.unreadable(error)
+    def skip_corrupt_batch(self, error: CorruptBatchError) -> None:
+        """Pass a batch that cannot be read to the exception handler."""
+        self._task.skip_corrupt_batch(error)
 
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset of each partition that was read."""
         return {tp: position.offset for tp, position in self._task.offsets().items()}
 
     def commit(self) -> None:
-        """Make what was applied the committed state."""
+        """Flush the nodes and commit the stores."""
         self._task.flush()
         self.state.changes()
         self.state.commit({})

@@ -1,8 +1,8 @@
-"""Guards: which node failed, and on what.
+"""Guards: find out which node failed, and with which record.
 
-As long as the processing handler is `log_and_fail`, nodes are called as they are, and the traceback
-of an error shows which node raised it: zero cost per record. Any other handler may let the parent
-continue, so every node is called through a guard.
+With the processing handler `log_and_fail`, nodes are called directly, and the traceback of an error
+shows which node raised it: no cost per record. With any other handler a parent may continue after
+the error, so every node is called through a guard.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ from streams.runtime.dead_letters import Failures
 from streams.runtime.task_metrics import Counter
 
 # Failures that were handled already, or that are not caused by the record.
-SETTLED = (
+NOT_HANDLED = (
     ProcessingFailed,
     DeserializationFailed,
     ProductionFailed,
@@ -31,20 +31,20 @@ SETTLED = (
     StreamsConfigError,
     TaskMigrated,
 )
-# What a node's code is given, as its variables are called where rows are pulled.
+# The arguments of a node's function; while rows are pulled, its variables have these names.
 _VARIABLES = ("key", "value", "timestamp_ms", "headers")
 
-# A node's code, or its code for rows that are pulled.
+# The function of a node for records, or the one for pulled rows.
 NodeFunction = Callable[..., object]
 
 
 def guarded(node: str, process: Process, failures: Failures) -> Process:
-    """A node's code that asks the handler about what it raises."""
+    """Wrap a node's function: its exceptions are passed to the handler."""
 
     def guard(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
         try:
             process(key, value, timestamp_ms, headers)
-        except SETTLED:
+        except NOT_HANDLED:
             raise
         except Exception as error:
             failures.processing(node, error, key, value, timestamp_ms, headers)
@@ -53,7 +53,7 @@ def guarded(node: str, process: Process, failures: Failures) -> Process:
 
 
 def counted(process: Process, counter: Counter) -> Process:
-    """A node's code that counts its records."""
+    """Wrap a node's function: it counts its records."""
 
     def count(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
         counter.value += 1
@@ -63,7 +63,7 @@ def counted(process: Process, counter: Counter) -> Process:
 
 
 class Failed(NamedTuple):
-    """The node that raised, and what it was given."""
+    """The node that failed, and its record."""
 
     node: str
     key: object
@@ -91,7 +91,7 @@ def find_failed(error: BaseException, nodes: Iterable[tuple[str, NodeFunction]])
 
 
 def _node_of(frame: FrameType, candidates: Iterable[tuple[str, NodeFunction]]) -> str | None:
-    """The node whose function a frame runs: several nodes may share the code, not its cells."""
+    """The node whose function a frame runs; nodes may share code, but not closures."""
     values = frame.f_locals
     for node, process in candidates:
         if isinstance(process, MethodType):

@@ -1,9 +1,9 @@
 """InputBuffer: records of a task's input partitions, and which partition is next.
 
-Next is the partition whose head has the smallest timestamp; a partition itself is never sorted.
-Equal heads alternate: the partition that has waited longest goes first. A turn is a run: it lasts
-while the partition's head stays smaller than every other head, so that the loop over a run need not
-ask again for each record.
+The next partition is the one whose head has the smallest timestamp; a partition itself is never
+sorted. With equal timestamps, the partition that has waited longest is next. A run lasts while the
+partition's head is smaller than all other heads, so that the loop over a run does not compare them
+for each record.
 """
 
 from collections import deque
@@ -14,19 +14,19 @@ from streams.processor import NO_TIME
 from streams.record import Chunk
 
 NEVER_MS = (1 << 63) - 1
-NEVER_IDLE = -1  # max.task.idle.ms: continue with what is there
+NEVER_IDLE = -1  # max.task.idle.ms: do not wait for empty inputs
 LAG_UNKNOWN = -1
 
-# Takes up to so many records from the queue's first chunk, as long as they are older than a time
-# (the first in any case); how many it took. The task stays at the last one.
+# Processes up to so many records of the queue's first chunk, while they are older than a time (the
+# first in any case); returns how many. The current record of the task stays the last one.
 Run = Callable[["PartitionQueue", int, int], int]
-# Reads ahead to the next record that has a timestamp; only for sources that must look inside.
+# Reads ahead to the next record that has a timestamp; only for sources that extract timestamps.
 FindHead = Callable[["PartitionQueue"], None]
 DecodedHead = tuple[object, object, int]  # key, value, timestamp_ms
 
 
 class PartitionQueue:
-    """Chunks of one partition that wait, and how far it has been read."""
+    """The queued chunks of one partition, and its position."""
 
     __slots__ = (
         "chunks",
@@ -48,10 +48,10 @@ class PartitionQueue:
         self.chunks: deque[Chunk] = deque()
         self.index = 0  # of the head, in the first chunk
         self.count = 0
-        self.head: DecodedHead | None = None  # when the source had to look inside
-        self.position: int | None = None  # the offset after the last record taken
-        self.time_ms = NO_TIME  # the largest timestamp taken
-        self.tick = 0  # since when it waits for its turn
+        self.head: DecodedHead | None = None  # decoded, if the source extracts timestamps
+        self.position: int | None = None  # the offset after the last processed record
+        self.time_ms = NO_TIME  # the largest timestamp of processed records
+        self.tick = 0  # when it began to wait
 
     @property
     def head_ms(self) -> int:
@@ -72,7 +72,7 @@ class PartitionQueue:
         elif not self.count:
             self.position = chunk.next_offset
 
-    def taken(self, index: int) -> None:
+    def advance_to(self, index: int) -> None:
         """Move the head to a row of the first chunk, or behind it."""
         chunk = self.chunks[0]
         self.count -= index - self.index
@@ -91,12 +91,12 @@ class InputBuffer:
     __slots__ = ("_deadlines", "_max_idle_ms", "_queues", "_ticks", "enforced")
 
     def __init__(self, max_idle_ms: int, ticks: Iterator[int]) -> None:
-        """No queue yet. Tasks that share `ticks` can be compared by `head`."""
+        """Tasks that share `ticks` can be compared by `head`."""
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._max_idle_ms = max_idle_ms
         self._ticks = ticks
         self._deadlines: dict[TopicPartition, int] = {}
-        self.enforced = 0  # how often it was decided to continue although an input was empty
+        self.enforced = 0  # how often records were processed although an input was empty
 
     @property
     def queues(self) -> Mapping[TopicPartition, PartitionQueue]:
@@ -115,7 +115,7 @@ class InputBuffer:
         queue.add(chunk)
 
     def clear(self) -> None:
-        """Forget all records that wait."""
+        """Drop all queued records."""
         for queue in self._queues.values():
             queue.chunks.clear()
             queue.index = queue.count = 0
@@ -123,16 +123,16 @@ class InputBuffer:
 
     @property
     def count(self) -> int:
-        """How many records wait."""
+        """The number of queued records."""
         return sum(queue.count for queue in self._queues.values())
 
     @property
-    def must_decide_again(self) -> bool:
-        """Whether an input that ran empty may be worth waiting for."""
+    def may_have_to_wait(self) -> bool:
+        """Whether the task may have to wait for an input that has become empty."""
         return self._max_idle_ms != NEVER_IDLE and len(self._queues) > 1
 
     def head(self) -> tuple[int, int] | None:
-        """Timestamp of the next record and since when it waits; None when nothing does."""
+        """Timestamp of the next record, and when its partition began to wait; None if empty."""
         return min(
             (
                 (queue.head_ms, queue.tick)
@@ -142,7 +142,7 @@ class InputBuffer:
             default=None,
         )
 
-    def turn(self) -> tuple[PartitionQueue, int] | None:
+    def next_run(self) -> tuple[PartitionQueue, int] | None:
         """The next partition, and the smallest head of the others."""
         first: PartitionQueue | None = None
         first_ms = until_ms = NEVER_MS
@@ -165,10 +165,10 @@ class InputBuffer:
         return first, until_ms
 
     def ready(self, now_ms: int, lags: Mapping[TopicPartition, int]) -> bool:
-        """Whether to process now, though an input may be empty (max.task.idle.ms).
+        """Whether to process now, although an input may be empty (max.task.idle.ms).
 
-        -1: always. 0: unless records of an empty partition are known to be at the broker, or it is
-        not known whether there are (no lag given). More: also wait so long for new ones.
+        -1: always. 0: only if it is known that the broker has no records for the empty inputs.
+        Larger: also wait this long for new records.
         """
         if self._max_idle_ms == NEVER_IDLE:
             return True

@@ -1,4 +1,4 @@
-"""Instance: the runners of one process, its global stores, and what becomes of failures."""
+"""Instance: the runners of one process, its global stores, and the handling of failures."""
 
 import itertools
 import logging
@@ -42,12 +42,12 @@ Fault = Callable[[str], None]
 
 
 def stop_this_instance(error: BaseException) -> OnFailure:
-    """The default answer to an uncaught error."""
+    """The default handler of uncaught errors."""
     return OnFailure.SHUTDOWN_CLIENT
 
 
 class Instance:
-    """Everything of an application that runs in one process; any thread may call it."""
+    """The part of an application that runs in one process; any thread may call it."""
 
     def __init__(  # noqa: PLR0913 - what an instance must be given
         self,
@@ -61,7 +61,7 @@ class Instance:
         fault: Fault = lambda point: None,
         runner_threads: SharedThreads | None = None,
     ) -> None:
-        """Nothing is opened before `start`; without shared threads each runner has its own."""
+        """Without `runner_threads`, each runner has a thread of its own."""
         self._topology = topology
         self._config = config
         self._target = target
@@ -86,7 +86,7 @@ class Instance:
     # --- start and end ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Make the internal topics, load global stores, start the runners."""
+        """Create the internal topics, load global stores, start the runners."""
         self._states.enter(AppState.REBALANCING)
         try:
             self._open()
@@ -144,7 +144,7 @@ class Instance:
         )
 
     def _report_disk(self, layout: Layout, report: ProcessReport) -> None:
-        """How far the stores are that an earlier run has left here."""
+        """Report the positions of the stores that an earlier run left on this disk."""
         stateful = layout.stateful_tasks()
         for task in self.directories.tasks_on_disk():
             if task not in stateful:
@@ -203,7 +203,7 @@ class Instance:
                 name,
                 self.environment,
                 on_state=self._runner_changed,
-                on_error=self._judge,
+                on_error=self._handle_error,
                 on_end=self._runner_ended,
                 shared=self._runner_threads,
             )
@@ -214,7 +214,7 @@ class Instance:
         return name
 
     def remove_runner(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> str | None:
-        """Stop the runner that was started last; its name, None when there is none."""
+        """Stop the runner that was started last; returns its name, or None."""
         with self._lock:
             alive = [runner for runner in self.runners if runner.state is not RunnerState.DEAD]
             if not alive:
@@ -225,14 +225,14 @@ class Instance:
         return runner.name
 
     def pause(self) -> None:
-        """Process nothing until resumed."""
+        """Pause processing until `resume`."""
         with self._lock:
             self._paused = True
             for runner in self.runners:
                 runner.pause()
 
     def resume(self) -> None:
-        """Process again."""
+        """Resume processing."""
         with self._lock:
             self._paused = False
             for runner in self.runners:
@@ -240,7 +240,7 @@ class Instance:
 
     @property
     def paused(self) -> bool:
-        """Whether processing rests."""
+        """Whether processing is paused."""
         return self._paused
 
     # --- stores -------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class Instance:
         stale: bool = False,
         timestamped: bool = False,
     ) -> Any:
-        """Reads of a store over the partitions that are here."""
+        """A read-only view of a store, over the partitions of this instance."""
         found = query(name, self._views(name, partition, stale=stale))
         return found if timestamped else without_times(self._topology.store_spec(name).kind, found)
 
@@ -284,10 +284,10 @@ class Instance:
             (owned for tasks in found for owned in tasks.snapshot), key=lambda each: each.task_id
         )
 
-    # --- what runners tell, in their threads --------------------------------------------------
+    # --- callbacks of runners, in their threads -----------------------------------------------
 
     def _runner_changed(self, runner: TaskRunner, state: RunnerState) -> None:
-        # Two runners may tell at once: who looked first must not have the last word.
+        # Runners may call this at the same time: the state is computed under the lock.
         self._states.choose(self._state_of_runners)
 
     def _state_of_runners(self) -> AppState | None:
@@ -296,7 +296,7 @@ class Instance:
             return AppState.RUNNING
         return AppState.REBALANCING if RunnerState.REBALANCING in alive else None
 
-    def _judge(self, runner: TaskRunner, error: BaseException) -> OnFailure:
+    def _handle_error(self, runner: TaskRunner, error: BaseException) -> OnFailure:
         if isinstance(error, ShutdownRequested):
             return OnFailure.SHUTDOWN_CLIENT
         self._log(runner.name, error)
@@ -313,7 +313,7 @@ class Instance:
             self.failed_runners += error is not None
         if error is None:
             return
-        with self._lock:  # what stops all runners must find the new one, too
+        with self._lock:  # or stopping all runners could miss the new one
             replaced = answer is OnFailure.REPLACE_RUNNER and self._states.state in ALIVE
             if replaced:
                 self.add_runner()
@@ -325,7 +325,7 @@ class Instance:
         self._fail(error)
 
     def _log(self, who: str, error: BaseException) -> None:
-        """Our own errors say what, where and what to do; others show where they came from."""
+        """Log a failure; with a traceback, unless it is one of our own errors."""
         trace = None if isinstance(error, MillstreamError) else error
         logger.error("%s of %s failed: %s", who, self._config.application_id, error, exc_info=trace)
 
@@ -347,24 +347,24 @@ class Instance:
 
     @property
     def application_id(self) -> str:
-        """The application."""
+        """The application id."""
         return self._config.application_id
 
     @property
     def topology(self) -> Topology:
-        """What runs."""
+        """The topology of the application."""
         return self._topology
 
     def now_ms(self) -> int:
-        """The time, by the clock that tasks see."""
+        """The current time, as tasks see it."""
         return self._clock.now_ms()
 
     def global_state(self) -> tuple[TaskState, TaskMetrics] | None:
-        """The global stores and what was counted as they were filled."""
+        """The global stores and their metrics."""
         return None if self._global is None else (self._global.state, self._global.metrics)
 
     def check_running(self) -> Environment:
-        """What the runners share; refused before the start."""
+        """The environment of the runners; raises before the start."""
         if self.environment is None:
             raise StreamsError("the application has not started", hint="call start() first")
         return self.environment

@@ -1,4 +1,4 @@
-"""Internal topics: repartition topics and changelogs are made before the first task starts."""
+"""Internal topics: repartition topics and changelogs, created before the first task starts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ VISIBLE_MS = 30_000
 VISIBLE_RETRY_MS = 100
 REPARTITION_CONFIG = {
     "cleanup.policy": "delete",
-    "retention.ms": "-1",  # deleted by the application, when it has read and committed them
+    "retention.ms": "-1",  # the application deletes records after it has committed them
     "segment.bytes": str(50 * 1024 * 1024),
     "message.timestamp.type": "CreateTime",
 }
@@ -26,7 +26,7 @@ REPARTITION_CONFIG = {
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """What new internal topics have; what the user has set for a store wins over `config`."""
+    """Settings of new internal topics; settings of a store take precedence over `config`."""
 
     window_retention_extra_ms: int
     replication_factor: int = -1
@@ -34,7 +34,7 @@ class TopicSettings:
 
     @classmethod
     def of(cls, config: StreamsConfig) -> "TopicSettings":
-        """Those of an application."""
+        """The settings of an application."""
         return cls(
             config.windowstore_changelog_additional_retention_ms,
             config.replication_factor,
@@ -43,7 +43,7 @@ class TopicSettings:
 
 
 def existing_topics(admin: Admin) -> dict[str, int]:
-    """Partition counts of all topics that are there."""
+    """The partition counts of all topics."""
     return {name: topic.partitions for name, topic in admin.list_topics().items()}
 
 
@@ -54,7 +54,7 @@ def prepare_topics(
     settings: TopicSettings,
     clock: Clock,
 ) -> Layout:
-    """Lay the application out and make its internal topics; those that exist must fit."""
+    """Compute the layout and create internal topics; existing ones must match it."""
     existing = existing_topics(admin)
     layout = lay_out(topology, application_id, existing)
     wanted = _wanted(layout, settings.window_retention_extra_ms, settings.config)
@@ -98,7 +98,7 @@ def _check_existing(wanted: Mapping[str, int], existing: Mapping[str, int]) -> N
 
 
 def _create(admin: Admin, topics: list[NewTopic], clock: Clock) -> None:
-    """Make topics; another instance of the application may be quicker, which is as good."""
+    """Create topics, unless another instance of the application has just created them."""
     errors = admin.create_topics(topics).errors
     for name, error in errors.items():
         if not isinstance(error, BrokerError) or error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -107,7 +107,7 @@ def _create(admin: Admin, topics: list[NewTopic], clock: Clock) -> None:
 
 
 def _await_topics(admin: Admin, wanted: Mapping[str, int], clock: Clock) -> None:
-    """Wait until the brokers know new topics: a moment after they were created, in a cluster."""
+    """Wait until the cluster lists new topics, which may take a moment."""
     deadline_ms = clock.monotonic_ms() + VISIBLE_MS
     pausing = concurrency.Condition()
     while missing := wanted.keys() - (existing := existing_topics(admin)).keys():

@@ -1,4 +1,4 @@
-"""Metadata: which instance has which partitions of which store, and how far local copies are."""
+"""Metadata: which instance has which partitions of a store, and the lag of local copies."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HostMetadata(NamedTuple):
-    """One instance: its application_server and what it has of each store."""
+    """One instance: its application_server and its partitions of each store."""
 
     host: str
     process_id: str
@@ -30,7 +30,7 @@ class StoreLag(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Offsets that are missing."""
+        """The number of offsets that it is behind."""
         return max(0, self.end - self.position)
 
 
@@ -63,7 +63,7 @@ def key_host(environment: Environment, store: str, key: object) -> tuple[HostMet
 
 
 def store_lags(instance: "Instance") -> list[StoreLag]:
-    """Positions and ends of all local copies."""
+    """The positions and end offsets of all local copies."""
     environment = instance.check_running()
     copies = [
         (store, tp, owned.positions.get(store, 0))

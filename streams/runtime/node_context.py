@@ -1,4 +1,4 @@
-"""What nodes of one task see: the task's surroundings, and a context for each node."""
+"""The contexts of nodes: one that all nodes of a task share, and one for each node."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class TaskContext:
     before_commit: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     after_round: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     on_close: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
-    # Schedules made while nodes are opened, children first: kept back, to be added parents first.
+    # Schedules created while nodes are opened, children first; they are added parents first.
     early_schedules: list[tuple[int, PunctuationType, Schedule]] | None = field(
         default_factory=list
     )
@@ -60,7 +60,6 @@ class TaskContext:
     failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        """Failures need the rest."""
         self.failures = Failures(self.task_id, self.config, self.current, self.output, self.metrics)
 
     def time(self, name: str) -> StreamTime:
@@ -72,21 +71,21 @@ class TaskContext:
         return found
 
     def resume_times(self, committed: Mapping[str, int]) -> None:
-        """Take over times of a commit, by their short names; time never goes back."""
+        """Continue from committed times, by their short names; time never goes back."""
         for name, ms in committed.items():
             self.committed_times[name] = max(ms, self.committed_times.get(name, NO_TIME))
         for name, time in self.times.items():
             time.advance(self.committed_times.get(short_name(name), NO_TIME))
 
     def add_schedule(self, kind: PunctuationType, schedule: Schedule) -> None:
-        """Stream time: due at 0, so as soon as time is known. Wall clock: after one interval."""
+        """Add a schedule; by stream time it is due immediately, otherwise after one interval."""
         if kind is PunctuationType.STREAM_TIME:
             self.stream_punctuations.add(0, schedule)
         else:
             self.clock_punctuations.add(self.clock.now_ms() + schedule.interval_ms, schedule)
 
     def opened(self) -> None:
-        """All nodes are open: put what they registered in order, parents first."""
+        """Sort what the nodes have registered, parents first; called when all nodes are open."""
         early, self.early_schedules = self.early_schedules or [], None
         for _, kind, schedule in sorted(early, key=lambda entry: entry[0]):
             self.add_schedule(kind, schedule)
@@ -96,7 +95,7 @@ class TaskContext:
 
 
 def forward_to_all(children: tuple[Process, ...]) -> Process:
-    """A function that hands a record to each child in order."""
+    """A function that forwards a record to each child, in order."""
     if not children:
         return _forward_to_none
     if len(children) == 1:
@@ -122,7 +121,7 @@ def _forward_to_none(key: object, value: object, timestamp_ms: int, headers: Hea
 
 
 class TaskNodeContext:
-    """The NodeContext of one node; `index` is its place in the sub-topology, parents first."""
+    """The NodeContext of one node; `index` is its position in the sub-topology, parents first."""
 
     __slots__ = (
         "_children",
@@ -132,26 +131,26 @@ class TaskNodeContext:
         "_index",
         "_node",
         "_stores",
-        "_with",
+        "_task",
     )
 
     def __init__(
         self,
-        surroundings: TaskContext,
+        task_context: TaskContext,
         node: str,
         index: int,
         *,
         children: Mapping[str, Process],
         stores: tuple[str, ...],
     ) -> None:
-        self._with = surroundings
+        self._task = task_context
         self._node = node
         self._index = index
         self._children = children
         self._stores = stores
         self._forward = forward_to_all(tuple(children.values()))
-        self._dropped = surroundings.metrics.counter(DROPPED)
-        self._drops = DropLog(node, surroundings.task_id, surroundings.current, surroundings.clock)
+        self._dropped = task_context.metrics.counter(DROPPED)
+        self._drops = DropLog(node, task_context.task_id, task_context.current, task_context.clock)
 
     @property
     def node(self) -> str:
@@ -161,25 +160,25 @@ class TaskNodeContext:
     @property
     def task_id(self) -> str:
         """The task, for example "0_3"."""
-        return self._with.task_id
+        return self._task.task_id
 
     @property
     def partition(self) -> int:
         """The partition number of the task."""
-        return self._with.partition
+        return self._task.partition
 
     @property
     def application_id(self) -> str:
-        """The application."""
-        return self._with.application_id
+        """The application id."""
+        return self._task.application_id
 
     @property
     def forward(self) -> Process:
-        """Hands a record to all children, in order."""
+        """Forwards a record to all children, in order."""
         return self._forward
 
     def forward_to(self, child: str) -> Process:
-        """Hands a record to one child."""
+        """The function that forwards a record to one child."""
         found = self._children.get(child)
         if found is None:
             names = ", ".join(f'"{name}"' for name in self._children) or "none"
@@ -191,44 +190,44 @@ class TaskNodeContext:
     def store(self, name: str) -> object:
         """An open store of this node, or a global one."""
         if name in self._stores:
-            return self._with.state.store(name)
-        if name in self._with.global_stores:
-            return self._with.global_stores[name]
+            return self._task.state.store(name)
+        if name in self._task.global_stores:
+            return self._task.global_stores[name]
         known = ", ".join(f'"{store}"' for store in self._stores) or "none"
         raise StoreNotFound(
             f'store "{name}" is not connected to node "{self._node}"',
-            at=f"task {self._with.task_id}",
+            at=f"task {self._task.task_id}",
             hint=f"connected are {known}; name the store when you add the processor",
         )
 
     def time(self, name: str | None = None) -> StreamTime:
-        """A stream time that is kept with commits."""
-        return self._with.time(self._node if name is None else name)
+        """A stream time that is committed with the task's offsets."""
+        return self._task.time(self._node if name is None else name)
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
         """An object that nodes of the task share by name."""
-        shared = self._with.shared
+        shared = self._task.shared
         if name not in shared:
             shared[name] = make()
         return cast("T", shared[name])
 
     @property
     def task_time_ms(self) -> int:
-        """The largest timestamp the task has taken from its inputs."""
-        return self._with.current.time_ms
+        """The largest timestamp of the task's input records so far."""
+        return self._task.current.time_ms
 
     def now_ms(self) -> int:
         """The wall clock."""
-        return self._with.clock.now_ms()
+        return self._task.clock.now_ms()
 
     @property
     def position(self) -> Position | None:
         """Where the current input record came from."""
-        return self._with.current.position
+        return self._task.current.position
 
     def at(self, position: Position | None, action: Callable[[], None]) -> None:
-        """Do something as if the current record came from there."""
-        current = self._with.current
+        """Run an action with this position as that of the current record."""
+        current = self._task.current
         chunk, held = current.chunk, current.held
         current.chunk, current.held = None, position
         try:
@@ -248,40 +247,40 @@ class TaskNodeContext:
     def schedule(
         self, interval_ms: int, kind: PunctuationType, punctuator: Punctuator
     ) -> Cancellable:
-        """Call a punctuator again and again."""
+        """Call a punctuator periodically."""
         schedule = Schedule(self._node, interval_ms, punctuator)
-        if self._with.early_schedules is None:
-            self._with.add_schedule(kind, schedule)
+        if self._task.early_schedules is None:
+            self._task.add_schedule(kind, schedule)
         else:
-            self._with.early_schedules.append((self._index, kind, schedule))
+            self._task.early_schedules.append((self._index, kind, schedule))
         return schedule
 
     def request_commit(self) -> None:
         """Commit soon."""
-        self._with.commit_requested = True
+        self._task.commit_requested = True
 
     @property
     def cache(self) -> CacheBudget:
-        """What results may be held back between commits, by all tasks of the thread."""
-        return self._with.cache
+        """The cache of results between commits, which all tasks of the thread share."""
+        return self._task.cache
 
     @property
     def cache_bytes(self) -> int:
-        """How large that is; 0: none are."""
-        return self._with.cache.limit
+        """The size of the cache; 0: results are not cached."""
+        return self._task.cache.limit
 
     def before_commit(self, action: Callable[[], None]) -> None:
-        """Call this at each commit, before anything is sent; parents' actions come first."""
-        self._with.before_commit.append((self._index, action))
+        """Call this at each commit, before records are sent; those of parents are called first."""
+        self._task.before_commit.append((self._index, action))
 
     def after_round(self, action: Callable[[], None]) -> None:
-        """Call this when the task has processed what it takes at a time; parents' come first."""
-        self._with.after_round.append((self._index, action))
+        """Call this after each round of processing; those of parents are called first."""
+        self._task.after_round.append((self._index, action))
 
     def on_close(self, action: Callable[[], None]) -> None:
         """Call this when the task closes, parents first."""
-        self._with.on_close.append((self._index, action))
+        self._task.on_close.append((self._index, action))
 
     def setting(self, name: str) -> object:
         """A setting of the application by its name."""
-        return self._with.config.get(name)
+        return self._task.config.get(name)

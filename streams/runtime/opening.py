@@ -1,4 +1,4 @@
-"""Opening the nodes of a sub-topology: children first, so that each knows where to forward."""
+"""Opens the nodes of a sub-topology: children first, because parents forward to them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ TopicOf = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class OpenNodes:
-    """The code of processors and sinks, and what sources forward to, by name of the node."""
+    """The functions of processors and sinks, and those that sources forward to, by node name."""
 
-    # Which function is of which node, as written, without guards: tracebacks show these.
+    # Nodes and their functions, without guards: tracebacks show these.
     functions: Sequence[tuple[str, NodeFunction]]
     sources: Mapping[str, Process]
     pulled: Mapping[str, TakeRows]  # of sources, and of nodes, whose records can be pulled
 
 
-def open_nodes(sub: SubTopology, surroundings: TaskContext, topic_of: TopicOf) -> OpenNodes:
+def open_nodes(sub: SubTopology, task_context: TaskContext, topic_of: TopicOf) -> OpenNodes:
     """Open all nodes of a sub-topology in one task."""
     children = _children(sub)
     functions: list[tuple[str, NodeFunction]] = []
@@ -48,23 +48,23 @@ def open_nodes(sub: SubTopology, surroundings: TaskContext, topic_of: TopicOf) -
                 pulled[node.name] = pulled[only_child]
             continue
         stores = node.stores if isinstance(node, ProcessorNode) else ()
-        context = TaskNodeContext(surroundings, node.name, index, children=to, stores=stores)
+        context = TaskNodeContext(task_context, node.name, index, children=to, stores=stores)
         take_rows = None
         if isinstance(node, SinkNode):
-            process, take_rows = _open_sink(node, context, surroundings, topic_of)
+            process, take_rows = _open_sink(node, context, task_context, topic_of)
             if take_rows is not None:
                 functions.append((node.name, take_rows))
         else:
-            process = _opened(node, context, node.operator.open)
+            process = _open_operator(node, context, node.operator.open)
             if only_child in pulled and isinstance(node.operator, RowsOperator):
-                process_rows = _opened(node, context, node.operator.open_rows)
+                process_rows = _open_operator(node, context, node.operator.open_rows)
                 functions.append((node.name, process_rows))
                 take_rows = _pulled_through(process_rows, pulled[only_child])
         functions.append((node.name, process))
-        called[node.name] = _as_called(node, process, surroundings)
+        called[node.name] = _as_called(node, process, task_context)
         if take_rows is not None and called[node.name] is process:
             pulled[node.name] = take_rows
-    surroundings.opened()
+    task_context.opened()
     return OpenNodes(functions, sources, pulled)
 
 
@@ -78,7 +78,9 @@ def _children(sub: SubTopology) -> dict[str, list[str]]:
     return children
 
 
-def _opened(node: ProcessorNode, context: TaskNodeContext, opens: Callable[[NodeContext], T]) -> T:
+def _open_operator(
+    node: ProcessorNode, context: TaskNodeContext, opens: Callable[[NodeContext], T]
+) -> T:
     try:
         return opens(context)
     except StreamsError:
@@ -89,38 +91,38 @@ def _opened(node: ProcessorNode, context: TaskNodeContext, opens: Callable[[Node
         raise ProcessingFailed(
             f'node "{node.name}" cannot be opened: {type(error).__name__}: {error}',
             at=f"{at}\n      {line}" if line else at,
-            hint="fix what the node does before its first record",
+            hint="fix the initialization of the node",
         ) from error
 
 
 def _pulled_through(process_rows: ProcessRows, take_rows: TakeRows) -> TakeRows:
-    """What takes the results of a node for the node's rows."""
+    """A function that processes the rows of a node and passes the results to `take_rows`."""
     return lambda rows: take_rows(process_rows(rows))
 
 
 def _open_sink(
-    node: SinkNode, context: TaskNodeContext, surroundings: TaskContext, topic_of: TopicOf
+    node: SinkNode, context: TaskNodeContext, task_context: TaskContext, topic_of: TopicOf
 ) -> tuple[Process, TakeRows | None]:
-    config = surroundings.config
+    config = task_context.config
     sink = OpenSink(
         context,
-        surroundings.output,
-        surroundings.failures,
-        surroundings.metrics.counter(PROCESSED, node.name),
+        task_context.output,
+        task_context.failures,
+        task_context.metrics.counter(PROCESSED, node.name),
         key_serde=serde_or_default(node.key_serde, config.default_key_serde),
         value_serde=serde_or_default(node.value_serde, config.default_value_serde),
     )
     return open_sink(node, topic_of, sink)
 
 
-def _as_called(node: Node, process: Process, surroundings: TaskContext) -> Process:
-    """A node's code as its parents call it: guarded if the handler may continue after a failure."""
-    config = surroundings.config
+def _as_called(node: Node, process: Process, task_context: TaskContext) -> Process:
+    """A node's function as its parents call it: guarded if the handler may continue."""
+    config = task_context.config
     called = process
     if config.processing_exception_handler is not log_and_fail:
-        called = guarded(node.name, called, surroundings.failures)
+        called = guarded(node.name, called, task_context.failures)
     if config.metrics_recording_level != "INFO" and isinstance(node, ProcessorNode):
-        called = counted(called, surroundings.metrics.counter(PROCESSED, node.name))
+        called = counted(called, task_context.metrics.counter(PROCESSED, node.name))
     return called
 
 
@@ -128,11 +130,11 @@ def open_source(
     node: SourceNode,
     topic: str,
     nodes: OpenNodes,
-    surroundings: TaskContext,
+    task_context: TaskContext,
     punctuate: Callable[[], object],
 ) -> tuple[Run, FindHead | None]:
-    """The loop over a topic's records, and the way to the head's time if it must be looked for."""
-    config, metrics = surroundings.config, surroundings.metrics
+    """The loop over a topic's records, and the function that finds the head, if one is needed."""
+    config, metrics = task_context.config, task_context.metrics
     source = OpenSource(
         node=node.name,
         topic=topic,
@@ -140,11 +142,11 @@ def open_source(
         value_serde=serde_or_default(node.value_serde, config.default_value_serde),
         extractor=node.timestamp_extractor or config.default_timestamp_extractor,
         forward=nodes.sources[node.name],
-        current=surroundings.current,
-        failures=surroundings.failures,
-        stream_punctuations=surroundings.stream_punctuations,
+        current=task_context.current,
+        failures=task_context.failures,
+        stream_punctuations=task_context.stream_punctuations,
         punctuate=punctuate,
-        record_time=surroundings.state.record_time,
+        record_time=task_context.state.record_time,
         processed=metrics.counter(PROCESSED, node.name),
         dropped=metrics.counter(DROPPED),
     )

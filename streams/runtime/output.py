@@ -1,4 +1,4 @@
-"""Output: where sinks, changelogs and dead letters of a task go."""
+"""Output: receives the records of sinks, changelogs and dead letters."""
 
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
@@ -6,12 +6,12 @@ from typing import Protocol, runtime_checkable
 from broker.client.partitioner import partition_for_key
 from streams.record import Headers
 
-# What the partition is chosen by (None: any partition), key, value, timestamp_ms, headers.
+# The key for the partitioner (None: any partition), key, value, timestamp_ms, headers.
 SendTo = Callable[[bytes | None, bytes | None, bytes | None, int, Headers], None]
 
 
 class Output(Protocol):
-    """Takes records that are bytes already. Only the task's thread calls it."""
+    """Accepts serialized records. Only the task's thread calls it."""
 
     def send(
         self,
@@ -22,25 +22,25 @@ class Output(Protocol):
         headers: Headers,
         partition: int | None,
     ) -> None:
-        """Queue a record. Without a partition it goes by murmur2 of its key; no key: to any."""
+        """Queue a record; the default partition is by murmur2 of the key, or any without a key."""
         ...
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """The number of partitions of a topic."""
         ...
 
 
 @runtime_checkable
 class TopicOutput(Output, Protocol):
-    """An Output with a shorter way to each topic."""
+    """An Output with a faster function for each topic."""
 
     def sender_to(self, topic: str) -> SendTo:
-        """What `send` does for records of one topic whose partition is not chosen."""
+        """A function that sends records to one topic, to the default partition."""
         ...
 
 
 def sender_to(output: Output, topic: str) -> SendTo:
-    """The shortest way to a topic."""
+    """The fastest function that sends to a topic."""
     if isinstance(output, TopicOutput):
         return output.sender_to(topic)
     send, count_of = output.send, output.partition_count

@@ -1,9 +1,9 @@
-"""OutputBuffer: results of a runner's tasks, row by row in, whole record batches out.
+"""OutputBuffer: collects the output of a runner's tasks in record batches.
 
-Rows wait per partition until they make a batch, or until the runner says that they have waited long
-enough; the C encoder writes it and the producer sends it as it is. A commit sends the rest and
-waits until everything is acknowledged; it also learns where each partition ended, which for
-changelogs is where a later restore continues.
+Rows are buffered per partition until they fill a batch, or until the runner sends them; the C
+encoder writes the batch and the producer sends it unchanged. A commit sends all rows and waits
+until they are acknowledged. It returns the end of each partition, which for changelogs is where a
+later restore continues.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ OutputRow = tuple[bytes | None, bytes | None, Headers, int]
 
 BATCH_BYTES = 256 * 1024
 ROW_OVERHEAD_BYTES = 24
-ROWS_GUESSED = 64  # of a run: how many are measured to guess how many make a batch
+ROWS_MEASURED = 64  # measured to estimate how many rows fill a batch
 RETRIES_MAX = 10
 FENCED = frozenset(
     {
@@ -40,55 +40,55 @@ FENCED = frozenset(
 
 
 def _row_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """About how much of a batch a row takes, rather more than less."""
+    """The approximate size of a row in a batch; rather too large than too small."""
     size = ROW_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
     if headers:
         size += sum(len(name) + len(data or b"") + 10 for name, data in headers)
     return size
 
 
-class _Lane:
-    """What waits for one partition."""
+class _PartitionRows:
+    """The buffered rows of one partition."""
 
     __slots__ = ("room", "rows")
 
     def __init__(self, limit: int) -> None:
         self.rows: list[Row] = []
-        self.room = limit  # how many bytes its batch may still take
+        self.room = limit  # the free bytes of its batch
 
 
-class _Route:
-    """What `send` must know of a topic."""
+class _TopicRows:
+    """The buffered rows of a topic, by partition."""
 
-    __slots__ = ("count", "lanes", "limit", "sticky", "topic")
+    __slots__ = ("buffers", "count", "limit", "sticky", "topic")
 
     def __init__(self, topic: str, count: int, limit: int) -> None:
         self.topic = topic
         self.count = count
         self.limit = limit
-        self.lanes = [_Lane(limit) for _ in range(count)]
-        self.sticky = 0  # where records without a key go; the next one after each batch
+        self.buffers = [_PartitionRows(limit) for _ in range(count)]
+        self.sticky = 0  # the partition of records without a key; changes after each batch
 
     def grow(self, count: int) -> None:
-        """The topic has more partitions than before."""
-        self.lanes += [_Lane(self.limit) for _ in range(count - self.count)]
+        """Add partitions that the topic has got."""
+        self.buffers += [_PartitionRows(self.limit) for _ in range(count - self.count)]
         self.count = count
 
-    def empty(self, partition: int) -> list[Row]:
-        """Take what waits for a partition."""
-        lane = self.lanes[partition]
-        rows, lane.rows = lane.rows, []
-        lane.room = self.limit
+    def drain(self, partition: int) -> list[Row]:
+        """Remove and return the rows of a partition."""
+        buffer = self.buffers[partition]
+        rows, buffer.rows = buffer.rows, []
+        buffer.room = self.limit
         return rows
 
 
-class _Refused(NamedTuple):
-    """A batch that did not get into its topic."""
+class _RefusedBatch(NamedTuple):
+    """A batch that was not written to its topic."""
 
     tp: TopicPartition
     batch: bytes
     error: BaseException
-    was_sent: bool  # it failed at the broker; a transaction that lost it cannot be committed
+    was_sent: bool  # the broker refused it; its transaction cannot be committed
 
 
 class OutputBuffer:
@@ -104,24 +104,26 @@ class OutputBuffer:
         transactional: bool = False,
         dead_letter_topic: str | None = None,
     ) -> None:
-        """`before_send` comes before anything is given to the producer: it opens transactions."""
+        """`before_send` is called before each batch; it begins transactions."""
         self._producer = producer
         self._handler = handler
         self._before_send = before_send
         self._batch_limit = batch_limit
         self._transactional = transactional
         self._dead_letter_topic = dead_letter_topic
-        self._routes: dict[str, _Route] = {}
+        self._routes: dict[str, _TopicRows] = {}
         self._lock = concurrency.Lock()  # callbacks come from the producer's thread
-        self._failed: deque[_Refused] = deque()
+        self._failed: deque[_RefusedBatch] = deque()
         self._ends: dict[TopicPartition, int] = {}
-        self.is_abandoned = False  # refused records are nobody's any more
+        self.is_abandoned = (
+            False  # the application is being deleted: refused records are not handled
+        )
         self.pending_bytes = 0  # since the last commit
         self.records_sent = 0
         self.bytes_sent = 0
 
-    def use(self, producer: Producer) -> None:
-        """Go on with another producer; what waits stays."""
+    def replace_producer(self, producer: Producer) -> None:
+        """Replace the producer; buffered rows are kept."""
         self._producer = producer
 
     # --- Output -------------------------------------------------------------------------------
@@ -140,14 +142,14 @@ class OutputBuffer:
         if partition is None:
             partition = route.sticky if key is None else (murmur2(key) & POSITIVE) % route.count
         size = _row_bytes(key, value, headers)
-        lane = route.lanes[partition]
-        if size > lane.room and lane.rows:
+        buffer = route.buffers[partition]
+        if size > buffer.room and buffer.rows:
             self._send_rows(route, partition)
-        lane.rows.append((key, value, headers, timestamp_ms))
-        lane.room -= size
+        buffer.rows.append((key, value, headers, timestamp_ms))
+        buffer.room -= size
 
     def sender_to(self, topic: str) -> SendTo:
-        """As `send`, with as little as possible per record."""
+        """As `send`, but with less work per record."""
         routes, open_route, send_rows = self._routes, self._route, self._send_rows
 
         def send_to(
@@ -161,31 +163,31 @@ class OutputBuffer:
             partition = (
                 route.sticky if hashed is None else (murmur2(hashed) & POSITIVE) % route.count
             )
-            lane = route.lanes[partition]
+            buffer = route.buffers[partition]
             size = (
                 _row_bytes(key, value, headers)
                 if headers or key is None or value is None
                 else len(key) + len(value) + ROW_OVERHEAD_BYTES
             )
-            if size > lane.room and lane.rows:
+            if size > buffer.room and buffer.rows:
                 send_rows(route, partition)
-            lane.room -= size
-            lane.rows.append((key, value, headers, timestamp_ms))
+            buffer.room -= size
+            buffer.rows.append((key, value, headers, timestamp_ms))
 
         return send_to
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """The number of partitions of a topic."""
         return self._route(topic).count
 
     def send_all(self, tp: TopicPartition, rows: Sequence[OutputRow]) -> None:
-        """Send many records to one partition, after those that wait for it."""
+        """Send many records to one partition, after the buffered ones."""
         topic, partition = tp
         route = self._route(topic, partition)
-        if route.lanes[partition].rows:
+        if route.buffers[partition].rows:
             self._send_rows(route, partition)
-        guessed = [_row_bytes(*row[:3]) for row in rows[:ROWS_GUESSED]]
-        step = max(1, route.limit * len(guessed) // max(1, sum(guessed)))
+        measured = [_row_bytes(*row[:3]) for row in rows[:ROWS_MEASURED]]
+        step = max(1, route.limit * len(measured) // max(1, sum(measured)))
         start = 0
         while start < len(rows):
             piece = rows[start : start + step]
@@ -196,8 +198,8 @@ class OutputBuffer:
             self._send_batch(tp, batch, len(piece))
             start += len(piece)
 
-    def _route(self, topic: str, partition: int = 0) -> _Route:
-        """The way to a topic that has such a partition."""
+    def _route(self, topic: str, partition: int = 0) -> _TopicRows:
+        """The buffers of a topic that has this partition."""
         route = self._routes.get(topic)
         if route is not None and partition < route.count:
             return route
@@ -209,23 +211,23 @@ class OutputBuffer:
                 hint="the partitioner must return a number below the partition count",
             )
         if route is None:
-            route = self._routes[topic] = _Route(topic, count, self._batch_limit(topic))
+            route = self._routes[topic] = _TopicRows(topic, count, self._batch_limit(topic))
         else:
             route.grow(count)
         return route
 
     # --- batches ------------------------------------------------------------------------------
 
-    def _send_rows(self, route: _Route, partition: int) -> None:
-        rows = route.empty(partition)
+    def _send_rows(self, route: _TopicRows, partition: int) -> None:
+        rows = route.drain(partition)
         route.sticky = (partition + 1) % route.count
         self._send_batch(TopicPartition(route.topic, partition), encode_batch(rows), len(rows))
 
     def _send_batch(self, tp: TopicPartition, batch: bytes, count: int) -> None:
-        def settled(metadata: RecordMetadata | None, error: BaseException | None) -> None:
+        def on_sent(metadata: RecordMetadata | None, error: BaseException | None) -> None:
             with self._lock:
                 if error is not None:
-                    self._failed.append(_Refused(tp, batch, error, was_sent=True))
+                    self._failed.append(_RefusedBatch(tp, batch, error, was_sent=True))
                 elif metadata is not None:
                     self._ends[tp] = max(self._ends.get(tp, 0), metadata.offset + count)
 
@@ -234,28 +236,28 @@ class OutputBuffer:
         self.pending_bytes += len(batch)
         self.bytes_sent += len(batch)
         try:
-            self._producer.send_batch(tp, batch, callback=settled)
+            self._producer.send_batch(tp, batch, callback=on_sent)
         except BrokerError as error:
             if error.code in FENCED:
                 raise TaskMigrated(f"the producer was fenced: {error}") from error
-            self._failed.append(_Refused(tp, batch, error, was_sent=False))
+            self._failed.append(_RefusedBatch(tp, batch, error, was_sent=False))
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether there are rows whose batch is not full yet."""
-        return any(lane.rows for route in self._routes.values() for lane in route.lanes)
+    def has_rows(self) -> bool:
+        """Whether rows are buffered."""
+        return any(buffer.rows for route in self._routes.values() for buffer in route.buffers)
 
-    def send_waiting(self) -> None:
-        """Give everything that waits for its batch to fill to the producer."""
+    def send_buffered(self) -> None:
+        """Send all buffered rows, also in batches that are not full."""
         for route in self._routes.values():
-            for partition, lane in enumerate(route.lanes):
-                if lane.rows:
+            for partition, buffer in enumerate(route.buffers):
+                if buffer.rows:
                     self._send_rows(route, partition)
 
     def flush(self, timeout_ms: int) -> dict[TopicPartition, int]:
-        """Send everything and wait for it; the offset after the last record of each partition."""
+        """Send everything and wait for it; returns the end offsets of the partitions."""
         for _ in range(RETRIES_MAX):
-            self.send_waiting()
+            self.send_buffered()
             self._producer.flush(timeout_ms)
             if not self._handle_failures():
                 break
@@ -267,10 +269,10 @@ class OutputBuffer:
         return ends
 
     def discard(self) -> None:
-        """Forget everything that waits, and what became of the rest."""
+        """Drop all buffered rows, and the results of all that were sent."""
         for route in self._routes.values():
             for partition in range(route.count):
-                route.empty(partition)
+                route.drain(partition)
         with self._lock:
             self._failed.clear()
             self._ends.clear()
@@ -279,7 +281,7 @@ class OutputBuffer:
     # --- failures -----------------------------------------------------------------------------
 
     def _handle_failures(self) -> bool:
-        """Ask the handler about each record that was refused; whether any must be sent again."""
+        """Pass each refused record to the handler; returns whether any must be sent again."""
         with self._lock:
             failed, self._failed = self._failed, deque()
         if failed and self.is_abandoned:
@@ -293,7 +295,7 @@ class OutputBuffer:
                 again |= self._handle_failure(refused, record)
         return again
 
-    def _handle_failure(self, refused: _Refused, record: Record) -> bool:
+    def _handle_failure(self, refused: _RefusedBatch, record: Record) -> bool:
         tp, error = refused.tp, refused.error
         _, timestamp_ms, key, value, headers = record
         failure = Failure(

@@ -19,7 +19,7 @@ from streams.state.task_state import TaskState
 
 
 class Phase(Enum):
-    """Where a task stands; drawn at the top."""
+    """The phase of a task; see the diagram above."""
 
     STANDBY = "standby"
     RESTORING = "restoring"
@@ -29,7 +29,7 @@ class Phase(Enum):
 
 @dataclass(slots=True, eq=False)
 class OwnedTask:
-    """A task of one runner, whose thread alone uses it."""
+    """A task of one runner; only the runner's thread uses it."""
 
     task_id: TaskId
     inputs: tuple[TopicPartition, ...]
@@ -39,29 +39,31 @@ class OwnedTask:
     directory: TaskDirectory
     phase: Phase
     task: Task | None = None
-    touched: bool = False  # something was processed since the last commit
+    needs_commit: bool = False  # records were processed since the last commit
     positions: dict[str, int] = field(default_factory=dict)  # next changelog offset, by store
     committed: dict[TopicPartition, int] = field(default_factory=dict)  # by this runner
     lags: dict[TopicPartition, int] = field(default_factory=dict)  # of inputs, as last fetched
     ends: dict[TopicPartition, int] = field(default_factory=dict)  # of inputs, as last seen
-    processed: dict[TopicPartition, int] = field(default_factory=dict)  # next offsets, as then
+    processed: dict[TopicPartition, int] = field(
+        default_factory=dict
+    )  # next offsets, fetched together with `ends`
     restore_ends: dict[str, int] = field(default_factory=dict)  # of changelogs, by store
 
     def running(self) -> Task:
-        """The code of a task that runs."""
+        """The Task of a running task."""
         assert self.task is not None, f"task {self.task_id} is {self.phase.value}"
         return self.task
 
     def close_state(self) -> None:
-        """Let others have the stores."""
+        """Close the stores and release their directory."""
         try:
             self.state.close()
             self.directory.mark_used()
         finally:
             self.directory.release()
 
-    def note_ends(self, consumer: Consumer) -> None:
-        """Note where the inputs end and how far they are processed, for who watches."""
+    def update_ends(self, consumer: Consumer) -> None:
+        """Update the end offsets and positions of the inputs, for metrics."""
         task = self.running()
         for tp in self.inputs:
             lag = consumer.current_lag(tp)
@@ -73,5 +75,5 @@ class OwnedTask:
                 self.ends[tp] = position + lag
 
     def position_sum(self) -> int:
-        """How far all stores are, in one number: what assignment compares."""
+        """The sum of the positions of all stores, which the assignor compares."""
         return sum(self.positions.values())

@@ -1,8 +1,9 @@
 """How many partitions each topic and how many tasks each sub-topology has; pure.
 
 A sub-topology has one task for each partition of its largest source topic. A repartition topic has
-as many partitions as the user said; else as many as the topics it must match; else as many as the
-largest source topic of the sub-topologies that write it, which may again be repartition topics.
+as many partitions as the user has set; otherwise as many as the topics with which it must be
+co-partitioned; otherwise as many as the largest source topic of the sub-topologies that write it,
+which may again be a repartition topic.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,13 +16,13 @@ from streams.topology import SinkNode, SourceNode, SubTopology, Topology
 
 
 class TaskId(NamedTuple):
-    """One sub-topology on one partition."""
+    """A sub-topology and a partition."""
 
     sub_topology: int
     partition: int
 
     def __str__(self) -> str:
-        """As folders and messages name it: "0_3"."""
+        """As in names of directories: "0_3"."""
         return f"{self.sub_topology}_{self.partition}"
 
     @classmethod
@@ -33,14 +34,14 @@ class TaskId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Tasks and topics of one application on one cluster; topic names are final ones."""
+    """The tasks and topics of one application, with the topics' names on the broker."""
 
     application_id: str
     topology: Topology
     partition_counts: Mapping[str, int]  # of all topics that are read, repartition topics included
     source_topics: Mapping[int, tuple[str, ...]]  # by sub-topology
     repartition_topics: Mapping[str, int]
-    changelog_topics: Mapping[str, int]  # without those that are source topics
+    changelog_topics: Mapping[str, int]  # except source topics
 
     def tasks(self) -> list[TaskId]:
         """All tasks, in order."""
@@ -51,7 +52,7 @@ class Layout:
         ]
 
     def task_count(self, sub_topology: int) -> int:
-        """How many tasks a sub-topology has."""
+        """The number of tasks of a sub-topology."""
         return max((self.partition_counts[t] for t in self.source_topics[sub_topology]), default=0)
 
     def sub_topology(self, number: int) -> SubTopology:
@@ -86,7 +87,7 @@ class Layout:
         return frozenset(topic for topics in self.source_topics.values() for topic in topics)
 
     def task_of(self) -> dict[TopicPartition, list[TaskId]]:
-        """The tasks that read each partition; mostly one."""
+        """The tasks that read each partition, usually one."""
         found: dict[TopicPartition, list[TaskId]] = {}
         for task in self.tasks():
             for tp in self.inputs(task):
@@ -108,7 +109,7 @@ def changelog_topic(topology: Topology, application_id: str, store: str) -> str:
 
 
 def external_topics(topology: Topology) -> frozenset[str]:
-    """Source topics that the application does not make itself."""
+    """Source topics that the application does not create."""
     return frozenset(
         topic
         for sub in topology.sub_topologies
@@ -127,7 +128,7 @@ def has_patterns(topology: Topology) -> bool:
 
 
 def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]) -> Layout:
-    """The layout over topics that exist with these partition counts.
+    """The layout for topics with these partition counts.
 
     Raises TopologyError when source topics are missing or co-partitioned ones differ.
     """
@@ -181,7 +182,7 @@ def _topics_of(sub: SubTopology, existing: Mapping[str, int]) -> tuple[str, ...]
 def _resolve_repartition_topics(
     topology: Topology, sources: Mapping[int, tuple[str, ...]], counts: dict[str, int]
 ) -> None:
-    """Add the counts of repartition topics, those first that need no other to be known."""
+    """Add the partition counts of repartition topics, in the order of their dependencies."""
     for name, repartition in topology.repartition_topics.items():
         if repartition.partitions is not None:
             counts[name] = repartition.partitions
@@ -242,13 +243,13 @@ def _check_copartitions(topology: Topology, counts: Mapping[str, int]) -> None:
     for group in topology.copartitions:
         known = {topic: counts[topic] for topic in sorted(group) if topic in counts}
         if len(set(known.values())) > 1:
-            said = ", ".join(f'"{topic}" has {count}' for topic, count in known.items())
+            found_counts = ", ".join(f'"{topic}" has {count}' for topic, count in known.items())
             raise TopologyError(
-                f"topics that are joined must have equal partition counts: {said}",
+                f"topics that are joined must have equal partition counts: {found_counts}",
                 hint="repartition one of them, or create them with equal counts",
             )
 
 
 def topics_of_tasks(layout: Layout, tasks: Iterable[TaskId]) -> list[TopicPartition]:
-    """All partitions that some tasks read, each once."""
+    """The distinct partitions that tasks read."""
     return sorted({tp for task in tasks for tp in layout.inputs(task)})

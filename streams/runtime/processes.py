@@ -1,10 +1,10 @@
-"""Processes: an application that runs in several processes of this machine, one Python each.
+"""Processes: runs an application in several processes of this machine.
 
-The parent forks them before any thread of the application starts, and only watches from then on: a
-child that dies is replaced, one that ends by an error ends the application. Each child is an
-Instance of its own, a member of the group over TCP, with a folder for its state. The parent and a
-child talk over a pair of sockets, a JSON object per line; a child whose parent is gone closes
-itself, so no signal needs to be passed on.
+The parent forks the processes before any thread of the application starts, and then only monitors
+them: a child that dies is replaced; a child that fails with an error ends the application. Each
+child has an Instance, which is a member of the group over TCP, and a state directory of its own.
+The parent and a child communicate over a pair of sockets, with one JSON object per line. A child
+closes when its parent dies, so no signals need to be forwarded.
 
     child -> parent   {"state": "RUNNING"}   {"error": "..."}   {"metrics": "..."}
     parent -> child   {"do": "stop" | "pause" | "resume" | "metrics"}
@@ -37,14 +37,14 @@ from streams.topology import Topology
 
 logger = logging.getLogger(__name__)
 
-DEATHS_MAX = 10  # of one child, without having run in between
+DEATHS_MAX = 10  # of one child, without reaching RUNNING in between
 METRICS_TIMEOUT_S = 5.0
 KILLED_TIMEOUT_S = 10.0
 
 
 @dataclass(slots=True, eq=False)
 class _Child:
-    """A child as the parent sees it."""
+    """The parent's view of a child."""
 
     number: int
     pid: int
@@ -57,7 +57,7 @@ class _Child:
 
 
 class Processes:
-    """The parent's side; any thread may call it."""
+    """Starts and monitors the children; any thread may call it."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Processes:
         bootstrap: Callable[[], str],
         fault: Fault,
     ) -> None:
-        """Nothing is forked before `start`; `bootstrap` is where children reach the broker."""
+        """`bootstrap` returns the broker's address for children."""
         self._topology = topology
         self._config = config
         self._states = states
@@ -101,8 +101,8 @@ class Processes:
             watcher.start()
 
     def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS, *, commit: bool = True) -> bool:
-        """Let all children commit and end; those that take too long are killed."""
-        del commit  # a child that has nothing to wait for commits quickly; another one is killed
+        """Stop all children, which commit first; those that take too long are killed."""
+        del commit  # children commit; one that cannot commit in time is killed
         if not self._states.enter(AppState.PENDING_SHUTDOWN):
             return self._states.wait_for(ENDED, timeout_ms)
         done = self._stop(timeout_ms)
@@ -112,7 +112,7 @@ class Processes:
     def _stop(self, timeout_ms: int) -> bool:
         with self._lock:
             self._stopping = True
-        self.tell_all("stop")
+        self.send_to_all("stop")
         done = self._join_watchers(timeout_ms / 1000)
         if not done:
             with self._lock:
@@ -128,16 +128,16 @@ class Processes:
         return not any(watcher.is_alive() for watcher in others)
 
     def pause(self) -> None:
-        """Let all children rest."""
+        """Pause all children."""
         self.paused = True
-        self.tell_all("pause")
+        self.send_to_all("pause")
 
     def resume(self) -> None:
         """Resume all children."""
         self.paused = False
-        self.tell_all("resume")
+        self.send_to_all("resume")
 
-    def tell_all(self, what: str) -> None:
+    def send_to_all(self, what: str) -> None:
         """Send a command to all children."""
         line = json.dumps({"do": what}).encode() + b"\n"
         with self._lock:
@@ -146,7 +146,7 @@ class Processes:
             try:
                 channel.sendall(line)
             except OSError:
-                continue  # it is gone; its watcher sees that, too
+                continue  # it has died, which its watcher notices
 
     def pids(self) -> list[int]:
         """Process ids of the children."""
@@ -154,14 +154,14 @@ class Processes:
             return [child.pid for child in self._children.values()]
 
     def metrics_text(self) -> str:
-        """Metrics of all children, each with a label that says which."""
+        """Metrics of all children, with the label `process` for the child."""
         page = Page()
         with self._lock:
             children = list(self._children.values())
         for child in children:
             with child.reported:
                 child.metrics = ""
-        self.tell_all("metrics")
+        self.send_to_all("metrics")
         for child in children:
             with child.reported:
                 child.reported.wait_for(lambda child=child: child.metrics, METRICS_TIMEOUT_S)  # type: ignore[misc]
@@ -179,7 +179,7 @@ class Processes:
             pid = os.fork()
         if pid == 0:
             for channel in (*inherited, ours):
-                channel.close()  # or a sibling would not notice that the parent is gone
+                channel.close()  # or a sibling would not notice the death of the parent
             self._run_child(number, bootstrap, theirs)
         theirs.close()
         return _Child(number, pid, ours)
@@ -187,7 +187,7 @@ class Processes:
     def _run_child(self, number: int, bootstrap: str, channel: socket.socket) -> None:
         code = 1
         try:
-            child = _ChildSide(self._topology, self._config, channel, self._fault)
+            child = _ChildProcess(self._topology, self._config, channel, self._fault)
             code = child.run(number, bootstrap, self.on_failure)
         except BaseException:
             logger.exception("process %d of %s failed", number, self._config.application_id)
@@ -196,12 +196,12 @@ class Processes:
             os._exit(code)
 
     def _watch(self, number: int) -> None:
-        """Follow a child, and those that replace it, to the end."""
+        """Read the messages of a child until it ends; replace it if it has died."""
         while True:
             with self._lock:
                 child = self._children[number]
             with child.channel.makefile("r") as lines:
-                self._listen(child, lines)
+                self._read_messages(child, lines)
             child.channel.close()
             _, status = os.waitpid(child.pid, 0)
             code = os.waitstatus_to_exitcode(status)
@@ -222,14 +222,14 @@ class Processes:
                 self._children[number].deaths = child.deaths + 1
             self._states.enter(AppState.REBALANCING)
 
-    def _listen(self, child: _Child, lines: IO[str]) -> None:
+    def _read_messages(self, child: _Child, lines: IO[str]) -> None:
         try:
             for line in lines:
-                self._take(child, json.loads(line))
+                self._handle_message(child, json.loads(line))
         except (OSError, ValueError):
-            return  # cut off in the middle of a line: it died
+            return  # it died in the middle of a line
 
-    def _take(self, child: _Child, message: dict[str, str]) -> None:
+    def _handle_message(self, child: _Child, message: dict[str, str]) -> None:
         if "metrics" in message:
             with child.reported:
                 child.metrics = message["metrics"]
@@ -240,7 +240,7 @@ class Processes:
             child.state = AppState[message["state"]]
             if child.state is AppState.RUNNING:
                 child.deaths = 0
-            # Two children may tell at once: who looked first must not have the last word.
+            # Children may report at the same time: the state is computed under the lock.
             self._states.choose(self._state_of_children)
 
     def _state_of_children(self) -> AppState | None:
@@ -270,8 +270,8 @@ def _check_fork() -> None:
         )
 
 
-class _ChildSide:
-    """The life of a child."""
+class _ChildProcess:
+    """Runs an instance in a child, and executes the commands of the parent."""
 
     def __init__(
         self, topology: Topology, config: StreamsConfig, channel: socket.socket, fault: Fault
@@ -284,7 +284,7 @@ class _ChildSide:
 
     def run(self, number: int, bootstrap: str, on_failure: FailureHandler) -> int:
         """Run an instance until it is stopped or its parent dies; returns the exit code."""
-        # Who interrupts the parent interrupts us, too; but it is the parent who says when to stop.
+        # Ctrl-C interrupts the children, too; but the parent decides when they stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: self._channel.shutdown(socket.SHUT_RD))
         machine = Machine()
@@ -303,34 +303,34 @@ class _ChildSide:
         instance.start()
         with self._channel.makefile("r") as lines:
             for line in lines:
-                if self._obey(instance, states, json.loads(line)["do"]):
+                if self._execute(instance, states, json.loads(line)["do"]):
                     break
         instance.close()
         return 0 if states.state is AppState.NOT_RUNNING else 1
 
-    def _obey(self, instance: Instance, states: StateMachine, what: str) -> bool:
-        """Do what the parent says; whether that is to stop."""
+    def _execute(self, instance: Instance, states: StateMachine, what: str) -> bool:
+        """Execute a command of the parent; returns whether it is to stop."""
         match what:
             case "pause":
                 instance.pause()
             case "resume":
                 instance.resume()
             case "metrics":
-                self._say({"metrics": metrics_text(instance, states.state)})
+                self._send({"metrics": metrics_text(instance, states.state)})
         return what == "stop"
 
     def _state_changed(self, instance: Instance, state: AppState) -> None:
-        self._say({"state": state.name})
+        self._send({"state": state.name})
         if state is AppState.ERROR:
-            self._say({"error": str(instance.error)})
+            self._send({"error": str(instance.error)})
             self._channel.shutdown(socket.SHUT_RD)
 
-    def _say(self, message: dict[str, str]) -> None:
+    def _send(self, message: dict[str, str]) -> None:
         with self._lock:
             try:
                 self._channel.sendall(json.dumps(message).encode() + b"\n")
             except OSError:
-                return  # the parent is gone; the reading side notices and stops
+                return  # the parent has died; the reading loop notices that and stops
 
 
 def _kill(pid: int) -> None:

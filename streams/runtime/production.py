@@ -16,7 +16,7 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class Production:
-    """Everything that leaves a runner goes through here; the runner's thread uses it."""
+    """Sends all output of a runner; only the runner's thread uses it."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Production:
         clock: Clock,
         timeout_ms: int,
     ) -> None:
-        """Open the producer; a transactional one ends what its predecessor left open."""
+        """Open the producer; a transactional one aborts an open transaction of its predecessor."""
         self._open_producer = open_producer
         self._transactional = transactional
         self._clock = clock
@@ -41,14 +41,14 @@ class Production:
         if not self._transactional:
             return producer
         try:
-            self._retried("opening the transactional producer", producer.init_transactions)
+            self._retry("opening the transactional producer", producer.init_transactions)
         except BaseException:
             producer.close(0)
             raise
         return producer
 
     def abandon(self) -> None:
-        """Let a commit that waits for the broker fail; any thread may call it."""
+        """Make a commit that waits for the broker fail; any thread may call this."""
         self.output.is_abandoned = True
         self._producer.abandon()
 
@@ -61,12 +61,12 @@ class Production:
     def commit(
         self, offsets: Offsets, group: GroupMetadata, between: Callable[[str], None]
     ) -> None:
-        """Commit the transaction with these offsets; TaskMigrated when it cannot be."""
+        """Commit the transaction with these offsets; raises TaskMigrated if that fails."""
         try:
             self.begin()
             self._producer.send_offsets_to_transaction(offsets, group)
             between("offsets sent")
-            self._retried("committing the transaction", self._producer.commit_transaction)
+            self._retry("committing the transaction", self._producer.commit_transaction)
         except (BrokerError, ClientError) as error:
             raise TaskMigrated(f"the transaction cannot be committed: {error}") from error
         self._in_transaction = False
@@ -90,9 +90,9 @@ class Production:
     def _replace(self) -> None:
         self._producer.close(0)
         self._producer = self._open()
-        self.output.use(self._producer)
+        self.output.replace_producer(self._producer)
 
-    def _retried(self, what: str, action: Callable[[], None]) -> None:
+    def _retry(self, what: str, action: Callable[[], None]) -> None:
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
         while True:
             try:

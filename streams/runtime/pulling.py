@@ -1,9 +1,9 @@
 """Pulling: the loop over a run of records whose nodes are generators; see streams/processor.py.
 
-The bytes of the whole run are decoded before its first record is taken. If they cannot be, or if
-anything else would have to happen between two records, the run goes the usual way, one by one:
-nothing has happened yet. Everything that a loop keeps up to date is known from how many rows are
-left, so nothing is done per record but what the nodes do.
+All records of the run are decoded before the first one is processed. If that fails, or if something
+has to happen between two records, such as a punctuation, the records are processed one by one
+instead. The state of the loop follows from the number of remaining rows, so that it does nothing
+per record.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,13 +16,13 @@ from streams.runtime.input_buffer import PartitionQueue, Run
 from streams.runtime.sink import TakeRows
 from streams.runtime.source import OpenSource, end_of_run
 
-ROWS_MIN = 8  # fewer are not worth it
+ROWS_MIN = 8  # not worthwhile for fewer
 
 DecodeChunk = Callable[[Sequence[bytes | None]], list[object]]
 
 
 def open_pulling(source: OpenSource, take_rows: TakeRows, one_by_one: Run) -> Run:
-    """The loop of a source whose records have the time of the record itself."""
+    """The loop of a source that uses the timestamps of the records."""
     decode_keys = _chunk_decoder(source, source.key_serde)
     decode_values = _chunk_decoder(source, source.value_serde)
     current, punctuations = source.current, source.stream_punctuations
@@ -41,34 +41,34 @@ def open_pulling(source: OpenSource, take_rows: TakeRows, one_by_one: Run) -> Ru
         except Exception:
             return one_by_one(queue, limit, until_ms)
         headers = repeat(NO_HEADERS) if chunk.headers is None else chunk.headers[start:end]
-        left = iter(timestamps)
-        current.chunk, current.index, current.left = chunk, end - 1, left
+        remaining = iter(timestamps)
+        current.chunk, current.index, current.remaining = chunk, end - 1, remaining
         try:
             take_rows(
-                zip(keys, values, left, headers, strict=False)
+                zip(keys, values, remaining, headers, strict=False)
             )  # headers may continue forever
         finally:
             following = max(current.row, start) + 1
-            current.index, current.left = following - 1, None
+            current.index, current.remaining = following - 1, None
             newest_ms = max(timestamps[: following - start])
             queue.time_ms = max(queue.time_ms, newest_ms)
             current.time_ms = max(current.time_ms, newest_ms)
             record_time.ms = chunk.timestamps[following - 1]
-            queue.taken(following)
+            queue.advance_to(following)
             processed.value += following - start
         return following - start
 
     return run
 
 
-# Any: a source's types are known to its user only.
+# Any: only the user knows the types of a source.
 def _chunk_decoder(source: OpenSource, serde: Serde[Any]) -> DecodeChunk:
-    """Many values, null or not."""
+    """A function that decodes many values, including nulls."""
     decode = source.decode(serde)
     decode_all = serde.chunk_decoder(source.topic) if isinstance(serde, ChunkSerde) else None
 
     def decode_chunk(data: Sequence[bytes | None]) -> list[object]:
-        if not all(data):  # which is known sooner than whether any is None
+        if not all(data):  # faster than a test for None
             return [None if each is None else decode(each) for each in data]
         present = cast("Sequence[bytes]", data)
         return list(map(decode, present)) if decode_all is None else decode_all(present)

@@ -21,7 +21,6 @@ class Schedule:
     __slots__ = ("cancelled", "interval_ms", "node", "punctuator")
 
     def __init__(self, node: str, interval_ms: int, punctuator: Punctuator) -> None:
-        """Describe it; the queue knows when it is due."""
         if interval_ms < 1:
             raise StreamsError(
                 f"the interval of a punctuator is {interval_ms} ms",
@@ -54,16 +53,16 @@ class PunctuationQueue:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Schedule]] = []
         self._added = 0
-        self.due_ms = NEVER_MS  # when the next one is due; may be one that was cancelled
+        self.due_ms = NEVER_MS  # when the next one is due, which may be a cancelled one
 
     def add(self, due_ms: int, schedule: Schedule) -> None:
-        """Let a schedule run when its time has come."""
+        """Add a schedule that is due at a time."""
         self._added += 1
         heapq.heappush(self._heap, (due_ms, self._added, schedule))
         self.due_ms = self._heap[0][0]
 
     def run(self, now_ms: int, run: Run) -> int:
-        """Run all that are due; how many ran."""
+        """Run all due punctuators; returns how many."""
         count = 0
         heap = self._heap
         while heap and heap[0][0] <= now_ms:

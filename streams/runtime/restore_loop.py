@@ -1,8 +1,8 @@
-"""Restorer: reads changelogs into the stores of a runner's tasks.
+"""Restorer: restores the stores of a runner's tasks from their changelogs.
 
-Tasks that wait to start are read up to the end that their changelogs had when it began; standbys
-follow theirs forever, and wait while others restore. Each step takes what one poll brings, so the
-runner continues with its other tasks and stays in its group.
+Tasks are restored up to the end offsets that their changelogs have when the restore begins.
+Standbys follow their changelogs continuously, but pause while tasks are restored. Each step applies
+the records of one poll, so that the runner continues with its other tasks and stays in its group.
 """
 
 import logging
@@ -27,7 +27,7 @@ class _Changelog:
     owned: OwnedTask
     store: str
     tp: TopicPartition
-    end: int  # read up to here; a standby's is where it may read to for now
+    end: int  # restore up to here; the current limit of a standby
     position: int
 
     @property
@@ -36,14 +36,14 @@ class _Changelog:
 
 
 class Restorer:
-    """Restores for one runner, whose thread uses it."""
+    """Restores the tasks of one runner; only the runner's thread uses it."""
 
     def __init__(
         self,
         open_consumer: Callable[[], Consumer],
         log_bounds: Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, tuple[int, int]]],
     ) -> None:
-        """`log_bounds` are first offsets and ends of logs, open transactions included."""
+        """`log_bounds` returns first and end offsets, including open transactions."""
         self._open_consumer = open_consumer
         self._log_bounds = log_bounds
         self._consumer: Consumer | None = None
@@ -51,10 +51,10 @@ class Restorer:
         self.restored_records = 0
 
     def add(self, owned: OwnedTask, limits: Mapping[TopicPartition, int]) -> bool:
-        """Begin with a task; False when a store is ahead of its changelog and cannot be right.
+        """Start to restore a task; False if a store is ahead of its changelog, and thus invalid.
 
-        `limits` are committed offsets of the stores whose changelogs are source topics: those must
-        not be read further than the task has, for the rest it will process.
+        `limits` are the committed offsets of source topics that are changelogs: a store must not be
+        ahead of the task, which processes the records after them.
         """
         bounds = self._log_bounds(owned.changelogs.values()) if owned.changelogs else {}
         found = []
@@ -73,11 +73,11 @@ class Restorer:
         self._reading.update({changelog.tp: changelog for changelog in found})
         self._assign()
         for changelog in found:
-            self._opened().seek(changelog.tp, changelog.position)
+            self._open().seek(changelog.tp, changelog.position)
         return True
 
     def remove(self, owned: OwnedTask) -> None:
-        """Stop with a task."""
+        """Stop restoring a task."""
         gone = [tp for tp, changelog in self._reading.items() if changelog.owned is owned]
         for tp in gone:
             del self._reading[tp]
@@ -85,14 +85,14 @@ class Restorer:
             self._assign()
 
     def raise_limits(self, limits: Mapping[TopicPartition, int]) -> None:
-        """Let standbys of source topics read as far as was committed since."""
+        """Raise the limits of standbys of source topics to the committed offsets."""
         for tp, limit in limits.items():
             changelog = self._reading.get(tp)
             if changelog is not None and changelog.store in changelog.owned.source_stores:
                 changelog.end = max(changelog.end, limit)
 
     def source_partitions(self) -> list[TopicPartition]:
-        """The source topics that are read as changelogs of standbys."""
+        """The partitions of source topics that are read as changelogs."""
         return [
             tp
             for tp, changelog in self._reading.items()
@@ -100,12 +100,12 @@ class Restorer:
         ]
 
     def has(self, owned: OwnedTask) -> bool:
-        """Whether a task is being read."""
+        """Whether changelogs of a task are being read."""
         return any(changelog.owned is owned for changelog in self._reading.values())
 
     @property
     def restoring(self) -> bool:
-        """Whether a task waits for its stores."""
+        """Whether a task is being restored."""
         return any(each.owned.phase is Phase.RESTORING for each in self._reading.values())
 
     @property
@@ -114,7 +114,7 @@ class Restorer:
         return not self._reading
 
     def remaining(self) -> int:
-        """How many offsets tasks that restore are behind."""
+        """The number of offsets that are left to restore."""
         return sum(
             max(0, each.end - each.position)
             for each in self._reading.values()
@@ -122,34 +122,34 @@ class Restorer:
         )
 
     def step(self, timeout_ms: int) -> list[OwnedTask]:
-        """Read until something arrives or time is up; returns the tasks whose stores are ready."""
-        self._pause_what_waits()
+        """Apply the records of one poll; returns the tasks that are now restored."""
+        self._pause_and_resume()
         if any(not each.done for each in self._reading.values()):
-            consumer = self._opened()
+            consumer = self._open()
             for batch in self._poll(consumer, timeout_ms):
                 try:
                     self._apply(batch)
                 except CorruptBatchError as error:
-                    self._pass(error)
+                    self._skip_corrupt_batch(error)
             for tp, changelog in self._reading.items():
                 if not changelog.done:
                     # Markers and aborted records at the end count as read.
-                    changelog.position = max(changelog.position, self._stands_at(tp))
-        return self._take_finished()
+                    changelog.position = max(changelog.position, self._position_of(tp))
+        return self._finish_restored()
 
     def _poll(self, consumer: Consumer, timeout_ms: int) -> list[FetchedBatch]:
         try:
             return consumer.poll_batches(timeout_ms)
         except CorruptBatchError as error:
-            self._pass(error)
+            self._skip_corrupt_batch(error)
             consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
             return []
 
-    def _pass(self, error: CorruptBatchError) -> None:
-        """Go on after a batch that cannot be read, where the task has done so before.
+    def _skip_corrupt_batch(self, error: CorruptBatchError) -> None:
+        """Skip a batch that cannot be read, if the task has skipped it, too.
 
-        A source topic is read as far as was committed: the handler has let the batch go. What a
-        changelog holds cannot be had from anywhere else.
+        A source topic is only read up to the committed offset, so the task's exception handler has
+        skipped the batch. The data of a changelog is not available elsewhere.
         """
         changelog = self._reading.get(TopicPartition(error.topic, error.partition))
         if changelog is None:
@@ -164,12 +164,12 @@ class Restorer:
         changelog.position = min(error.next_offset, changelog.end)
         changelog.owned.positions[changelog.store] = changelog.position
 
-    def _stands_at(self, tp: TopicPartition) -> int:
-        consumer = self._opened()
+    def _position_of(self, tp: TopicPartition) -> int:
+        consumer = self._open()
         return 0 if tp in consumer.paused() else consumer.position(tp)
 
-    def _pause_what_waits(self) -> None:
-        """Tasks that wait to start come first; what is read to its end rests."""
+    def _pause_and_resume(self) -> None:
+        """Pause changelogs that are read to their end, and standbys while tasks are restored."""
         consumer = self._consumer
         if consumer is None or not self._reading:
             return
@@ -191,17 +191,17 @@ class Restorer:
         changelog.position = position
         self.restored_records += len(rows)
         if batch.header.next_offset > end:
-            self._opened().seek(changelog.tp, end)
+            self._open().seek(changelog.tp, end)
 
-    def _take_finished(self) -> list[OwnedTask]:
-        restoring = dict.fromkeys(  # in their order
+    def _finish_restored(self) -> list[OwnedTask]:
+        restoring = dict.fromkeys(  # in order
             each.owned for each in self._reading.values() if each.owned.phase is Phase.RESTORING
         )
         finished = []
         for owned in restoring:
-            mine = [each for each in self._reading.values() if each.owned is owned]
-            if all(each.done for each in mine):
-                for each in mine:
+            changelogs = [each for each in self._reading.values() if each.owned is owned]
+            if all(each.done for each in changelogs):
+                for each in changelogs:
                     owned.positions[each.store] = max(
                         each.position, owned.positions.get(each.store, 0)
                     )
@@ -212,9 +212,9 @@ class Restorer:
 
     def _assign(self) -> None:
         if self._reading or self._consumer is not None:
-            self._opened().assign(self._reading)
+            self._open().assign(self._reading)
 
-    def _opened(self) -> Consumer:
+    def _open(self) -> Consumer:
         if self._consumer is None:
             self._consumer = self._open_consumer()
         return self._consumer

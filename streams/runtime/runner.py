@@ -1,6 +1,6 @@
-"""TaskRunner: owns some tasks, one consumer and one producer; see runner_loop.
+"""TaskRunner: runs tasks with one consumer and one producer; see runner_loop.
 
-It runs in a thread of its own, or in turns on threads that the runners of many applications share.
+It has a thread of its own, or runs on threads that the runners of many applications share.
 """
 
 import logging
@@ -33,9 +33,8 @@ class TaskRunner:
         on_end: Callable[["TaskRunner", BaseException | None, OnFailure | None], None],
         shared: SharedThreads | None = None,
     ) -> None:
-        """Nothing is opened before the thread runs; the callbacks are called by it.
-
-        `on_error` is called while the runner is still in its group, `on_end` when it has left.
+        """The runner's thread calls the callbacks: `on_error` while still a member of its group,
+        `on_end` after it has left.
         """
         self.name = name
         self.metrics = RunnerMetrics()
@@ -55,12 +54,12 @@ class TaskRunner:
         self._shared = shared
         self._thread: concurrency.Thread | None = None
         self._work: Work | None = None
-        self._turns = self._live()
+        self._turns = self._run_turns()
 
     # --- any thread ---------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread, or run on the shared threads."""
         if self._shared is not None:
             self._work = self._shared.run(self._turn)
             return
@@ -69,21 +68,21 @@ class TaskRunner:
         self._thread.start()
 
     def stop(self) -> None:
-        """End soon: commit, leave the group."""
+        """Request the runner to stop: it commits and leaves the group."""
         self.stopping.set()
-        self._wake()
+        self._wake_consumer()
 
     def abandon(self) -> None:
-        """End soon, without a commit: the application is being deleted."""
+        """Request the runner to stop without a commit: the application is being deleted."""
         self.abandoned.set()
         self.stopping.set()
         production = self.production
         if production is not None:
             production.abandon()
-        self._wake()
+        self._wake_consumer()
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end; False when the time was up first."""
+        """Wait until the runner has stopped; False on timeout."""
         if self._work is not None:
             return self._work.join(timeout_s)
         if self._thread is None or self._thread is concurrency.current_thread():
@@ -92,16 +91,16 @@ class TaskRunner:
         return not self._thread.is_alive()
 
     def pause(self) -> None:
-        """Commit, then process and fetch nothing until resumed; the runner stays in its group."""
+        """Commit, then stop fetching and processing; the runner stays in its group."""
         self.paused.set()
-        self._wake()
+        self._wake_consumer()
 
     def resume(self) -> None:
-        """Process again."""
+        """Resume fetching and processing."""
         self.paused.clear()
-        self._wake()
+        self._wake_consumer()
 
-    def _wake(self) -> None:
+    def _wake_consumer(self) -> None:
         consumer = self.consumer
         if consumer is not None:
             consumer.wakeup()
@@ -110,11 +109,11 @@ class TaskRunner:
 
     @property
     def shares_thread(self) -> bool:
-        """Whether it shares its thread and so never waits in it."""
+        """Whether the runner shares threads, in which it must not wait."""
         return self._shared is not None
 
-    def news(self) -> None:
-        """There is something to do; any thread may call it."""
+    def wake_up(self) -> None:
+        """Run the next turn now; any thread may call this."""
         if self._work is not None:
             self._work.wake()
 
@@ -125,16 +124,16 @@ class TaskRunner:
     def _turn(self) -> int | None:
         return next(self._turns, None)
 
-    def _live(self) -> Iterator[int]:
-        """The whole life; after each turn, in how many milliseconds the next one is due."""
+    def _run_turns(self) -> Iterator[int]:
+        """Run the loop; yields after each turn in how many milliseconds the next one is due."""
         freed_memory.keep_freed_memory()
         rounds_ended = garbage.rounds_began()
         try:
-            yield from self._live_until_it_ends()
+            yield from self._run_loop()
         finally:
             rounds_ended()
 
-    def _live_until_it_ends(self) -> Iterator[int]:
+    def _run_loop(self) -> Iterator[int]:
         loop: RunnerLoop | None = None
         error: BaseException | None = None
         answer: OnFailure | None = None
@@ -142,7 +141,7 @@ class TaskRunner:
             loop = RunnerLoop(self._environment, self)
             yield from loop.run()
         except GeneratorExit:
-            return  # dropped with the threads that it shared: no listener is left
+            return  # the shared threads have been closed: there are no listeners
         except BaseException as failure:
             error = failure
         try:
@@ -158,7 +157,7 @@ class TaskRunner:
         try:
             if error is not None:
                 answer = self._on_error(self, error)
-                loop.tell_shutdown()
+                loop.report_shutdown()
         except Exception as later:
             logger.warning("%s could not report its failure: %s", self.name, later)
         finally:
@@ -166,7 +165,7 @@ class TaskRunner:
         return answer
 
     def enter(self, state: RunnerState) -> None:
-        """Change the state and tell; the runner's thread only."""
+        """Change the state and report it; only the runner's thread calls this."""
         if state is not self.state:
             self.state = state
             self._on_state(self, state)

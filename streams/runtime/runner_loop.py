@@ -1,9 +1,9 @@
-"""RunnerLoop: what the thread of a runner does, from joining the group to leaving it.
+"""RunnerLoop: the loop of a runner's thread, from joining the group to leaving it.
 
-    poll -> settle tasks (open, restore) -> feed and process in rounds -> punctuate -> commit -> ...
+    poll -> open and restore tasks -> process in rounds -> punctuate -> commit -> ...
 
-The group's callbacks run inside `poll`: what is taken away is committed there, before others get
-it. What was fetched but not yet processed is simply fetched again by the next owner.
+Rebalance callbacks run inside `poll`: revoked tasks are committed there, before other members get
+them. Records that were fetched but not processed are fetched again by the next owner.
 """
 
 import logging
@@ -43,18 +43,18 @@ logger = logging.getLogger(__name__)
 
 ROUND_RECORDS = 1000
 ROUNDS_MS = 50  # how long rounds may continue before the consumer is polled again
-SHARED_ROUNDS_MS = 10  # the same where other runners wait for the thread
+SHARED_ROUNDS_MS = 10  # the same for runners that share threads
 IDLE_MS = 1_000  # a runner that shares its thread checks its tasks this often
 SLOW_CHECKS_MS = 500  # warm-ups, positions of standbys
-TOPICS_CHECK_MS = 30_000  # unless metadata_max_age_ms says otherwise
-TELL_SHUTDOWN_MS = 10_000
+TOPICS_CHECK_MS = 30_000  # unless metadata_max_age_ms is set
+SHUTDOWN_REPORT_MS = 10_000
 LOCKED_WAIT_MS = 20  # another runner is about to release a task's directory
-RESTORE_WAIT_MS = 10  # while other tasks could get records
-RESULTS_WAIT_MS = 100  # for more that fill their batch; "producer.linger_ms" says otherwise
+RESTORE_WAIT_MS = 10  # while other tasks run
+OUTPUT_LINGER_MS = 100  # until a batch is sent that is not full, unless "producer.linger_ms" is set
 
 
 class RunnerControl(Protocol):
-    """What the loop requires of its runner."""
+    """The runner, as the loop uses it."""
 
     name: str
     metrics: RunnerMetrics
@@ -68,13 +68,13 @@ class RunnerControl(Protocol):
     @property
     def shares_thread(self) -> bool: ...
 
-    def news(self) -> None: ...
+    def wake_up(self) -> None: ...
 
     def enter(self, state: RunnerState) -> None: ...
 
 
 class RunnerLoop:
-    """The life of a runner's thread: everything that is opened in it and closed by it."""
+    """Opens, runs and closes everything that belongs to a runner's thread."""
 
     def __init__(self, environment: Environment, runner: RunnerControl) -> None:
         config = environment.config
@@ -96,7 +96,7 @@ class RunnerLoop:
         runner.consumer = self._consumer
         self._shares_thread = runner.shares_thread
         if self._shares_thread:
-            self._consumer.on_ready(runner.news)
+            self._consumer.on_ready(runner.wake_up)
         self._restorer = Restorer(self._open_restore_consumer, environment.bounds)
         self._tasks = RunnerTasks(environment, self._consumer, self._production, self._restorer)
         runner.tasks = self._tasks
@@ -109,19 +109,19 @@ class RunnerLoop:
             fault=environment.fault,
         )
         self._input = FetchedInput(config.buffered_records_per_partition)
-        self._resting = False  # paused by the user
-        self._rejoin = False  # what was taken over from a process that died is not all there is
-        self._held: set[TopicPartition] = set()  # paused: enough of them is buffered
-        self._failing_since_ms: int | None = None  # no commit was taken
-        self._silent_since_ms: int | None = None  # the broker did not answer
+        self._paused = False  # paused by the user
+        self._rejoin = False  # the assignment of a previous process is incomplete
+        self._full: set[TopicPartition] = set()  # paused, because enough records are buffered
+        self._failing_since_ms: int | None = None  # since when commits fail
+        self._unresponsive_since_ms: int | None = None  # since when the broker does not respond
         now_ms = self._clock.monotonic_ms()
         self._commit_at_ms = now_ms + config.commit_interval_ms
-        self._held_since_ms: int | None = None  # results that readers could see
+        self._output_since_ms: int | None = None  # since when output waits for full batches
         self._purge_at_ms = now_ms + config.repartition_purge_interval_ms
         self._slow_checks_at_ms = now_ms
         self._probe_at_ms: int | None = None
-        linger_ms = config.prefixed("producer.").get("linger_ms", RESULTS_WAIT_MS)
-        self._results_wait_ms = int(str(linger_ms))
+        linger_ms = config.prefixed("producer.").get("linger_ms", OUTPUT_LINGER_MS)
+        self._output_linger_ms = int(str(linger_ms))
         age_ms = config.prefixed("consumer.").get("metadata_max_age_ms", TOPICS_CHECK_MS)
         self._topics_check_ms = int(str(age_ms))
         self._patterns_at_ms = now_ms + self._topics_check_ms
@@ -130,7 +130,7 @@ class RunnerLoop:
     def _open_restore_consumer(self) -> Consumer:
         consumer = self._environment.clients.restore_consumer(self._runner.name)
         if self._shares_thread:
-            consumer.on_ready(self._runner.news)
+            consumer.on_ready(self._runner.wake_up)
         return consumer
 
     def _make_output(self, producer: Producer, begin: Callable[[], None]) -> OutputBuffer:
@@ -146,10 +146,10 @@ class RunnerLoop:
     # --- from start to end --------------------------------------------------------------------
 
     def run(self) -> Iterator[int]:
-        """Run until stopped, or until something goes wrong.
+        """Run until stopped or failed.
 
-        After each turn it says in how many milliseconds the next one is due: 0 for a runner that
-        has its own thread and waits in it.
+        Yields after each turn in how many milliseconds the next one is due: 0 for a runner with a
+        thread of its own, which waits in its poll.
         """
         self._subscribe()
         busy = False
@@ -161,16 +161,16 @@ class RunnerLoop:
                     break
                 if not isinstance(error, TaskMigrated):
                     raise
-                self._start_again(error)
-            yield self._rest_ms() if self._shares_thread and not busy else 0
+                self._restart_tasks(error)
+            yield self._turn_wait_ms() if self._shares_thread and not busy else 0
         self._runner.enter(RunnerState.STOPPING)
-        self._leave_in_order()
+        self._commit_and_close()
 
-    def tell_shutdown(self) -> None:
+    def report_shutdown(self) -> None:
         """If all instances must stop, notify the group before this member leaves it."""
         if not self._environment.report.shutdown:
             return
-        deadline_ms = self._clock.monotonic_ms() + TELL_SHUTDOWN_MS
+        deadline_ms = self._clock.monotonic_ms() + SHUTDOWN_REPORT_MS
         self._consumer.enforce_rebalance("all instances must stop")
         while self._clock.monotonic_ms() < deadline_ms:
             try:
@@ -190,7 +190,7 @@ class RunnerLoop:
             try:
                 closer()
             except Exception as error:
-                # One that does not close must not keep the others open.
+                # The others must be closed nevertheless.
                 logger.warning("%s did not close cleanly: %s", self._runner.name, error)
 
     def _subscribe(self) -> None:
@@ -199,46 +199,46 @@ class RunnerLoop:
         self._runner.enter(RunnerState.REBALANCING)
 
     def _turn(self, busy: bool) -> bool:
-        """One turn of the loop; whether there is more to do at once."""
+        """Run one turn of the loop; returns whether there are more records to process."""
         if self._runner.paused.is_set():
-            self._rest()
-        elif self._resting:
-            self._go_on()
+            self._pause_reading()
+        elif self._paused:
+            self._resume_reading()
         self._poll(0 if busy or self._shares_thread else self._wait_ms(self._config.poll_ms))
         try:
-            self._settle(busy)
-            self._silent_since_ms = None
+            self._open_tasks(busy)
+            self._unresponsive_since_ms = None
         except (RequestTimeout, ConnectionFailed) as error:
-            self._silent_since_ms = self._tried_since(self._silent_since_ms, error)
+            self._unresponsive_since_ms = self._check_timeout(self._unresponsive_since_ms, error)
             logger.warning("%s retries: %s", self._runner.name, error)
-        if self._resting:
-            self._look_after()
+        if self._paused:
+            self._do_periodic_work()
             return False
         busy = self._process()
         self._punctuate()
         self._commit_when_due()
         self._send_when_due()
-        self._look_after()
+        self._do_periodic_work()
         garbage.collect_when_due()
         return busy
 
-    def _rest(self) -> None:
-        """Paused: what was done is committed and nothing is fetched; the group is still served."""
-        self._resting = True
+    def _pause_reading(self) -> None:
+        """Commit and stop fetching; the runner stays in its group."""
+        self._paused = True
         reading = self._consumer.assignment() - self._consumer.paused()
         if reading:
             self._consumer.pause(reading)
         if not self._assignor.rebalancing:
             self._commit_now()
 
-    def _go_on(self) -> None:
-        """Read again, but not yet what tasks have no room for."""
-        self._resting = False
+    def _resume_reading(self) -> None:
+        """Resume the partitions for which tasks have room."""
+        self._paused = False
         for owned in self._tasks.running():
-            self._consumer.resume([tp for tp in owned.inputs if tp not in self._held])
+            self._consumer.resume([tp for tp in owned.inputs if tp not in self._full])
 
-    def _leave_in_order(self) -> None:
-        """Commit what was done, unless the application is being deleted, and close all tasks."""
+    def _commit_and_close(self) -> None:
+        """Commit, unless the application is being deleted, and close all tasks."""
         try:
             if self._runner.abandoned.is_set():
                 self._production.abort()
@@ -252,26 +252,28 @@ class RunnerLoop:
 
     # --- polling ------------------------------------------------------------------------------
 
-    def _rest_ms(self) -> int:
+    def _turn_wait_ms(self) -> int:
         """The longest wait before the next turn, unless the loop is woken up before."""
         if self._restorer.restoring:
             return RESTORE_WAIT_MS
         return min(self._consumer.poll_due_in_ms, self._wait_ms(IDLE_MS))
 
     def _wait_ms(self, wait_ms: int) -> int:
-        """How long nothing has to be done but reading, at most as long as given."""
+        """How long the next poll may wait, at most `wait_ms`."""
         if self._restorer.restoring:
             return 0
-        if not self._tasks.settled:
+        if not self._tasks.all_running:
             return LOCKED_WAIT_MS
         now_ms = self._clock.monotonic_ms()
         # While the group rebalances no commit is possible, however long it has been due.
-        if not self._assignor.rebalancing and any(owned.touched for owned in self._tasks.running()):
+        if not self._assignor.rebalancing and any(
+            owned.needs_commit for owned in self._tasks.running()
+        ):
             wait_ms = min(wait_ms, self._commit_at_ms - now_ms)
-        if self._resting:
+        if self._paused:
             return max(0, wait_ms)
-        if self._held_since_ms is not None:
-            wait_ms = min(wait_ms, self._held_since_ms + self._results_wait_ms - now_ms)
+        if self._output_since_ms is not None:
+            wait_ms = min(wait_ms, self._output_since_ms + self._output_linger_ms - now_ms)
         wall_ms = self._clock.now_ms()
         for owned in self._tasks.running():
             wait_ms = min(wait_ms, owned.running().next_wall_clock_ms - wall_ms)
@@ -285,7 +287,7 @@ class RunnerLoop:
         except WokenUp:
             return
         except CorruptBatchError as error:
-            # Its task gets the failure instead; the following batches can be read meanwhile.
+            # The task gets the error in order; the following batches can be read.
             self._input.add_unreadable(error)
             consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
             return
@@ -296,35 +298,35 @@ class RunnerLoop:
         metrics.records_consumed_total += sum(batch.header.record_count for batch in batches)
         self._input.add(batches, consumer.position)
 
-    # --- what the group says, inside poll -----------------------------------------------------
+    # --- rebalance callbacks, inside poll -----------------------------------------------------
 
     def _assigned(self, partitions: frozenset[TopicPartition]) -> None:
         received = self._assignor.received
         self._metrics.rebalances_total += 1
-        if self._assignor.is_from_before:
-            received = self._take_over(received)
+        if self._assignor.is_of_previous_process:
+            received = self._check_previous_assignment(received)
         if received.shutdown:
             raise ShutdownRequested("an instance asked the whole application to stop")
         if received.error:
             raise StreamsError(f"the leader cannot assign tasks: {received.error}")
         if partitions:
             self._consumer.pause(partitions)
-        self._learn_layout(received.active)
-        self._reopen_changed()
-        self._tasks.want(received.active, received.standby)
+        self._update_layout(received.active)
+        self._close_changed_tasks()
+        self._tasks.assign(received.active, received.standby)
         self._assignor.standbys = received.standby
         probing_ms = self._config.probing_rebalance_interval_ms
         self._probe_at_ms = self._clock.monotonic_ms() + probing_ms if received.probing else None
-        self._environment.report_hosts(received.hosts)
+        self._environment.set_hosts(received.hosts)
 
-    def _take_over(self, received: TaskAssignment) -> TaskAssignment:
-        """What of an assignment from before a crash can be done; the rest is divided again.
+    def _check_previous_assignment(self, received: TaskAssignment) -> TaskAssignment:
+        """Return the part of a previous process's assignment that is still valid.
 
-        The group has noticed neither the crash nor what may have changed since: other topics,
-        another topology, a task that was just being handed over.
+        The coordinator noticed neither the crash nor what may have changed since: topics, the
+        topology, or a task that was being moved. If the assignment is incomplete, rejoin.
         """
         layout = self._environment.layout
-        if not received.still_right(layout):
+        if not received.is_complete(layout):
             self._rejoin = True
         if received.active <= set(layout.tasks()) and (
             set(topics_of_tasks(layout, received.active)) == self._consumer.assignment()
@@ -332,8 +334,8 @@ class RunnerLoop:
             return replace(received, error="", shutdown=False)
         return TaskAssignment()
 
-    def _learn_layout(self, active: frozenset[TaskId]) -> None:
-        """The leader may know topics or partitions that are new to us."""
+    def _update_layout(self, active: frozenset[TaskId]) -> None:
+        """Compute the layout again if the leader knows newer topics or partitions."""
         layout = self._environment.layout
         known = set(layout.tasks())
         if not active <= known or set(topics_of_tasks(layout, active)) != (
@@ -341,8 +343,8 @@ class RunnerLoop:
         ):
             self._environment.renew_layout()
 
-    def _reopen_changed(self) -> None:
-        """Tasks that read more than before restart from their last commit."""
+    def _close_changed_tasks(self) -> None:
+        """Commit and close tasks whose inputs have changed; they are opened again."""
         layout = self._environment.layout
         changed = [
             owned
@@ -355,49 +357,49 @@ class RunnerLoop:
             for owned in changed:
                 self._tasks.close(owned)
                 for tp in owned.inputs:
-                    self._forget_input(tp)
+                    self._drop_input(tp)
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
         self._begin_rebalance()
         try:
             self._commit_now()
         except TaskMigrated as error:
-            self._start_again(error)
-        self._give_up(partitions)
+            self._restart_tasks(error)
+        self._close_tasks_of(partitions)
 
     def _lost(self, partitions: frozenset[TopicPartition]) -> None:
         self._begin_rebalance()
         self._metrics.tasks_migrated_total += len(self._tasks.reading(partitions))
         self._production.abort()
-        self._give_up(partitions)
+        self._close_tasks_of(partitions)
 
     def _begin_rebalance(self) -> None:
         if not self._runner.stopping.is_set():
             self._runner.enter(RunnerState.REBALANCING)
 
-    def _give_up(self, partitions: frozenset[TopicPartition]) -> None:
+    def _close_tasks_of(self, partitions: frozenset[TopicPartition]) -> None:
         for owned in self._tasks.reading(partitions):
             self._tasks.close(owned)
         for tp in partitions:
-            self._forget_input(tp)
+            self._drop_input(tp)
 
-    def _forget_input(self, tp: TopicPartition) -> None:
+    def _drop_input(self, tp: TopicPartition) -> None:
         self._input.forget(tp)
-        self._held.discard(tp)
+        self._full.discard(tp)
 
-    def _start_again(self, error: TaskMigrated) -> None:
-        """Nothing since the last commit counts: drop it, and do it again if the tasks are ours."""
-        self._failing_since_ms = self._tried_since(self._failing_since_ms, error)
+    def _restart_tasks(self, error: TaskMigrated) -> None:
+        """Discard everything since the last commit, and restart the tasks from there."""
+        self._failing_since_ms = self._check_timeout(self._failing_since_ms, error)
         logger.warning("%s restarts from the last commit: %s", self._runner.name, error)
         self._metrics.tasks_migrated_total += len(self._tasks.running())
         self._production.abort()
         for owned in self._tasks.running():
             for tp in owned.inputs:
-                self._forget_input(tp)
+                self._drop_input(tp)
             self._tasks.restart(owned)
 
-    def _tried_since(self, since_ms: int | None, error: MillstreamError) -> int:
-        """Since when it has gone wrong; too long, and the runner gives up."""
+    def _check_timeout(self, since_ms: int | None, error: MillstreamError) -> int:
+        """Return since when an error repeats; raise after `task_timeout_ms`."""
         now_ms = self._clock.monotonic_ms()
         if since_ms is None:
             return now_ms
@@ -410,7 +412,7 @@ class RunnerLoop:
 
     # --- opening and restoring ----------------------------------------------------------------
 
-    def _settle(self, busy: bool) -> None:
+    def _open_tasks(self, busy: bool) -> None:
         tasks = self._tasks
         restorer = self._restorer
         if not restorer.is_idle:
@@ -418,22 +420,23 @@ class RunnerLoop:
             if restorer.restoring and not busy and not self._shares_thread:
                 wait_ms = RESTORE_WAIT_MS if tasks.running() else self._config.poll_ms
             restorer.step(wait_ms)
-        for owned in tasks.settle():
-            # What came while the task was closed will be read again, from where it has committed.
+        for owned in tasks.open_assigned():
+            # Records that arrived before the task was open are read again from the committed
+            # offset.
             for tp in owned.inputs:
-                self._forget_input(tp)
+                self._drop_input(tp)
         self._metrics.restored_records_total = restorer.restored_records
         if self._runner.stopping.is_set():
             return
         assignor = self._assignor
         handing_over = assignor.rebalancing or assignor.received.handing_over
-        ready = tasks.settled and not handing_over
+        ready = tasks.all_running and not handing_over
         self._runner.enter(RunnerState.RUNNING if ready else RunnerState.REBALANCING)
 
     # --- processing ---------------------------------------------------------------------------
 
     def _process(self) -> bool:
-        """Rounds over all tasks until they have nothing, or it is time to poll or commit."""
+        """Process rounds over all tasks until they are empty, or a poll or commit is due."""
         running = self._tasks.running()
         if not running:
             return False
@@ -459,11 +462,11 @@ class RunnerLoop:
         done = task.process(ROUND_RECORDS)
         task.metrics.counter(PROCESS_NANOSECONDS).add(perf_counter_ns() - started_ns)
         if done:
-            owned.touched = True
+            owned.needs_commit = True
         return done
 
     def _lags(self, owned: OwnedTask) -> Mapping[TopicPartition, int]:
-        """How much of each input is still at the broker, where that is known."""
+        """The lag of each input, if it is known."""
         lags = owned.lags
         for tp in owned.inputs:
             lag = self._consumer.current_lag(tp)
@@ -474,20 +477,20 @@ class RunnerLoop:
         return lags
 
     def _feed(self, owned: OwnedTask, tp: TopicPartition) -> None:
-        """Give the task what it has room for; a partition that has more waits, paused."""
+        """Add records for which the task has room; pause a partition that has more."""
         task = owned.running()
-        self._input.feed(tp, task.buffered(tp), task.add, partial(self._unreadable, owned))
-        if self._input.is_waiting(tp):
-            if tp not in self._held:
-                self._held.add(tp)
+        self._input.feed(tp, task.buffered(tp), task.add, partial(self._skip_corrupt_batch, owned))
+        if self._input.has_batches(tp):
+            if tp not in self._full:
+                self._full.add(tp)
                 self._consumer.pause([tp])
-        elif tp in self._held:
-            self._held.discard(tp)
+        elif tp in self._full:
+            self._full.discard(tp)
             self._consumer.resume([tp])
 
-    def _unreadable(self, owned: OwnedTask, error: CorruptBatchError) -> None:
-        owned.running().unreadable(error)
-        owned.touched = True
+    def _skip_corrupt_batch(self, owned: OwnedTask, error: CorruptBatchError) -> None:
+        owned.running().skip_corrupt_batch(error)
+        owned.needs_commit = True
 
     def _punctuate(self) -> None:
         for owned in self._tasks.running():
@@ -495,26 +498,26 @@ class RunnerLoop:
             started_ns = perf_counter_ns()
             ran = task.punctuate_stream_time() + task.punctuate_wall_clock()
             if ran:
-                owned.touched = True
+                owned.needs_commit = True
                 self._metrics.punctuated(ran, perf_counter_ns() - started_ns)
 
     # --- sending and committing ---------------------------------------------------------------
 
     def _send_when_due(self) -> None:
-        """Results wait a moment for others that fill their batches, not for the commit.
+        """Send batches that were not filled in time, without waiting for the commit.
 
-        Those of a transaction wait for it: they are not visible before.
+        With exactly-once they wait for the commit: they are not visible before.
         """
         output = self._production.output
-        if self._config.exactly_once or not output.is_waiting:
-            self._held_since_ms = None
+        if self._config.exactly_once or not output.has_rows:
+            self._output_since_ms = None
             return
         now_ms = self._clock.monotonic_ms()
-        if self._held_since_ms is None:
-            self._held_since_ms = now_ms
-        if now_ms >= self._held_since_ms + self._results_wait_ms:
-            self._held_since_ms = None
-            output.send_waiting()
+        if self._output_since_ms is None:
+            self._output_since_ms = now_ms
+        if now_ms >= self._output_since_ms + self._output_linger_ms:
+            self._output_since_ms = None
+            output.send_buffered()
 
     def _is_commit_due(self) -> bool:
         if self._clock.monotonic_ms() >= self._commit_at_ms:
@@ -525,19 +528,19 @@ class RunnerLoop:
         return sum(owned.state.dirty_bytes for owned in running) > self._bytes_max
 
     def _commit_when_due(self) -> None:
-        # While the group rebalances the broker refuses: the commit comes with the new generation.
+        # During a rebalance the broker refuses commits; this one follows in the new generation.
         if self._is_commit_due() and not self._assignor.rebalancing:
             self._commit_now()
 
     def _commit_now(self) -> None:
         config, metrics = self._config, self._metrics
-        tasks = [owned for owned in self._tasks.running() if owned.touched]
+        tasks = [owned for owned in self._tasks.running() if owned.needs_commit]
         self._commit_at_ms = self._clock.monotonic_ms() + config.commit_interval_ms
         if not tasks:
             return
         started_ns = perf_counter_ns()
         if not self._commit.run(tasks):
-            self._commit_at_ms = self._clock.monotonic_ms()  # again, after the next poll
+            self._commit_at_ms = self._clock.monotonic_ms()  # retry after the next poll
             return
         self._failing_since_ms = None
         metrics.committed(perf_counter_ns() - started_ns)
@@ -564,19 +567,19 @@ class RunnerLoop:
             return
         try:
             errors = self._environment.admin.delete_records(before).errors
-        except (RequestTimeout, ConnectionFailed) as silence:
-            logger.warning("records of repartition topics are deleted later: %s", silence)
+        except (RequestTimeout, ConnectionFailed) as timeout:
+            logger.warning("records of repartition topics are deleted later: %s", timeout)
             return
         for tp, error in errors.items():
             logger.warning("records of %s were not deleted: %s", tp, error)
 
-    # --- now and then -------------------------------------------------------------------------
+    # --- periodic work ------------------------------------------------------------------------
 
-    def _look_after(self) -> None:
+    def _do_periodic_work(self) -> None:
         now_ms = self._clock.monotonic_ms()
         if self._rejoin:
             self._rejoin = False
-            self._consumer.enforce_rebalance("an instance is back, and something has changed")
+            self._consumer.enforce_rebalance("an instance restarted with an outdated assignment")
         if self._probe_at_ms is not None and now_ms >= self._probe_at_ms:
             self._probe_at_ms = None
             self._consumer.enforce_rebalance("a probing rebalance is due")
@@ -587,14 +590,14 @@ class RunnerLoop:
         metrics.tasks_active = len(tasks.running())
         metrics.tasks_standby = len(tasks.standbys())
         metrics.restore_remaining = self._restorer.remaining()
-        metrics.note_rates(now_ms)
+        metrics.update_rates(now_ms)
         for owned in tasks.running():
-            owned.note_ends(self._consumer)
-        tasks.note_standby_positions()
+            owned.update_ends(self._consumer)
+        tasks.report_standby_positions()
         self._environment.clean_directories()
         try:
             if tasks.standbys():
-                self._look_after_standbys()
+                self._check_standbys()
             if now_ms >= self._patterns_at_ms and has_patterns(self._environment.topology):
                 self._patterns_at_ms = now_ms + self._topics_check_ms
                 self._match_patterns()
@@ -603,7 +606,7 @@ class RunnerLoop:
                 "%s cannot check the cluster now and retries later: %s", self._runner.name, error
             )
 
-    def _look_after_standbys(self) -> None:
+    def _check_standbys(self) -> None:
         sources = self._restorer.source_partitions()
         if sources:
             committed = self._consumer.committed(sources)
@@ -622,13 +625,13 @@ class RunnerLoop:
         if warming and all(
             ends[each.task_id] - each.position_sum() <= acceptable for each in warming
         ):
-            self._consumer.enforce_rebalance("a warmed-up task can be taken over")
+            self._consumer.enforce_rebalance("a warm-up standby has caught up")
 
     def _match_patterns(self) -> None:
-        """Read topics too that a pattern matches by now."""
+        """Subscribe to new topics that match a pattern."""
         counts = existing_topics(self._environment.admin)
         if (
-            self._environment.layout_over(counts).subscription()
+            self._environment.layout_for(counts).subscription()
             != self._environment.layout.subscription()
         ):
             self._environment.renew_layout()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 
-RATE_SPAN_MS = 1000  # rates are over at least so long
+RATE_SPAN_MS = 1000  # the minimum time over which rates are computed
 _RATED = {
     "records_consumed_total": "records_consumed_per_second",
     "records_processed_total": "records_processed_per_second",
@@ -12,7 +12,7 @@ _RATED = {
 
 @dataclass(slots=True)
 class RunnerMetrics:
-    """What a runner has done so far. Times are taken per turn of its loop, never per record."""
+    """Counters of a runner. Times are measured per turn of its loop, not per record."""
 
     polls_total: int = 0
     poll_nanoseconds_total: int = 0  # with the wait for records
@@ -43,32 +43,32 @@ class RunnerMetrics:
     _rated: dict[str, int] = field(default_factory=dict)
 
     def polled(self, taken_ns: int) -> None:
-        """The consumer was asked once."""
+        """Count a poll of the consumer."""
         self.polls_total += 1
         self.poll_nanoseconds_total += taken_ns
         self.poll_nanoseconds_max = max(self.poll_nanoseconds_max, taken_ns)
 
     def processed(self, records: int, taken_ns: int) -> None:
-        """One turn over all tasks; turns without records do not count."""
+        """Count a turn over all tasks; turns without records do not count."""
         if records:
             self.records_processed_total += records
             self.process_nanoseconds_total += taken_ns
             self.process_nanoseconds_max = max(self.process_nanoseconds_max, taken_ns)
 
     def punctuated(self, ran: int, taken_ns: int) -> None:
-        """Punctuators ran."""
+        """Count punctuators that ran."""
         self.punctuations_total += ran
         self.punctuate_nanoseconds_total += taken_ns
         self.punctuate_nanoseconds_max = max(self.punctuate_nanoseconds_max, taken_ns)
 
     def committed(self, taken_ns: int) -> None:
-        """A commit succeeded."""
+        """Count a commit."""
         self.commits_total += 1
         self.commit_nanoseconds_total += taken_ns
         self.commit_nanoseconds_max = max(self.commit_nanoseconds_max, taken_ns)
 
-    def note_rates(self, now_ms: int) -> None:
-        """Take rates over the time since they were taken last; called now and then."""
+    def update_rates(self, now_ms: int) -> None:
+        """Compute the rates since the last call, unless that was less than RATE_SPAN_MS ago."""
         since_ms = self._rated_at_ms
         if since_ms is not None:
             if now_ms - since_ms < RATE_SPAN_MS:
@@ -80,7 +80,7 @@ class RunnerMetrics:
         self._rated = {total: getattr(self, total) for total in _RATED}
 
     def items(self) -> list[tuple[str, int | float]]:
-        """Names and values."""
+        """Names and values of all metrics."""
         return [
             (item.name, getattr(self, item.name))
             for item in fields(self)

@@ -1,4 +1,4 @@
-"""Where a runner stands, and what becomes of it when it fails.
+"""The states of a runner, and what to do when it fails.
 
 STARTING --> REBALANCING <--> RUNNING --> STOPPING --> DEAD
 """
@@ -9,7 +9,7 @@ from streams.errors import StreamsError
 
 
 class RunnerState(Enum):
-    """Where a runner stands; drawn at the top."""
+    """The state of a runner; see the diagram above."""
 
     STARTING = "starting"
     REBALANCING = "rebalancing"
@@ -19,7 +19,7 @@ class RunnerState(Enum):
 
 
 class OnFailure(Enum):
-    """What to do when a runner has died of an error."""
+    """What to do when a runner has failed."""
 
     REPLACE_RUNNER = "replace the runner"
     SHUTDOWN_CLIENT = "stop this instance"
@@ -27,4 +27,4 @@ class OnFailure(Enum):
 
 
 class ShutdownRequested(StreamsError):
-    """An instance of the application asked all instances to stop."""
+    """An instance of the application requested that all instances stop."""

@@ -1,7 +1,7 @@
-"""RunnerTasks: the tasks of one runner, opened and closed as the group says.
+"""RunnerTasks: the tasks of one runner, opened and closed as assigned.
 
-What the group wants is noted inside its callbacks; the work of opening (files, changelogs, offsets)
-is done by `settle`, between polls, a bit at a time, so that the member stays in its group.
+Rebalance callbacks only store the assignment. The tasks are opened (files, changelogs, offsets) by
+`open_assigned`, between polls and step by step, so that the member stays in its group.
 """
 
 import logging
@@ -32,7 +32,7 @@ WAITING = frozenset({Phase.RESTORING, Phase.STANDBY})
 
 
 def cache_share_bytes(topology: Topology, layout: Layout, config: StreamsConfig) -> int:
-    """What one task may keep of committed rows: as if this process had all of them."""
+    """The size of a task's cache of committed rows, as if this process had all tasks."""
     stateful = [task for task in layout.tasks() if layout.sub_topology(task.sub_topology).stores]
     shares = len(stateful) + bool(topology.global_stores)
     return config.state_cache_max_bytes // max(1, shares)
@@ -41,7 +41,7 @@ def cache_share_bytes(topology: Topology, layout: Layout, config: StreamsConfig)
 def open_state(
     layout: Layout, config: StreamsConfig, task: TaskId, path: Path, databases: Databases
 ) -> TaskState:
-    """The stores of a task, in its folder."""
+    """Open the stores of a task in its directory."""
     topology = layout.topology
     return TaskState(
         [topology.stores[name] for name in layout.sub_topology(task.sub_topology).stores],
@@ -55,7 +55,7 @@ def open_state(
 
 
 class RunnerTasks:
-    """Used by the runner's thread; others read `snapshot`."""
+    """The tasks of a runner. Only its thread uses them; other threads read `snapshot`."""
 
     def __init__(
         self,
@@ -69,43 +69,45 @@ class RunnerTasks:
         self._production = production
         self._restorer = restorer
         self._cache = cache_of_thread(environment.config)
-        self._wanted_active: frozenset[TaskId] = frozenset()
-        self._wanted_standby: frozenset[TaskId] = frozenset()
+        self._assigned_active: frozenset[TaskId] = frozenset()
+        self._assigned_standby: frozenset[TaskId] = frozenset()
         self._owned: dict[TaskId, OwnedTask] = {}
         self._locked_since_ms: dict[TaskId, int] = {}
         self.metrics: dict[TaskId, TaskMetrics] = {}
         self.snapshot: tuple[OwnedTask, ...] = ()
 
-    # --- what there is ------------------------------------------------------------------------
+    # --- tasks --------------------------------------------------------------------------------
 
     def running(self) -> list[OwnedTask]:
         """Tasks that process records."""
         return [owned for owned in self._owned.values() if owned.phase is Phase.RUNNING]
 
     @property
-    def settled(self) -> bool:
-        """Whether all tasks that the group wants run here do run."""
+    def all_running(self) -> bool:
+        """Whether all assigned active tasks are running."""
         return all(
             task in self._owned and self._owned[task].phase is Phase.RUNNING
-            for task in self._wanted_active
+            for task in self._assigned_active
         )
 
     def standbys(self) -> list[OwnedTask]:
-        """Tasks whose stores only follow."""
+        """The standby tasks."""
         return [owned for owned in self._owned.values() if owned.phase is Phase.STANDBY]
 
     def owned(self, task: TaskId) -> OwnedTask | None:
-        """A task of this runner."""
+        """A task of this runner, by its id."""
         return self._owned.get(task)
 
-    # --- what the group says ------------------------------------------------------------------
+    # --- assignment ---------------------------------------------------------------------------
 
-    def want(self, active: frozenset[TaskId], standby: frozenset[TaskId]) -> None:
-        """Note what the group wants to run here."""
-        self._wanted_active = active
-        self._wanted_standby = standby - active
+    def assign(self, active: frozenset[TaskId], standby: frozenset[TaskId]) -> None:
+        """Store an assignment, and close tasks that are not in it."""
+        self._assigned_active = active
+        self._assigned_standby = standby - active
         for task, owned in list(self._owned.items()):
-            keep = task in active or (task in self._wanted_standby and owned.phase is Phase.STANDBY)
+            keep = task in active or (
+                task in self._assigned_standby and owned.phase is Phase.STANDBY
+            )
             if not keep:
                 self.close(owned)
 
@@ -121,45 +123,45 @@ class RunnerTasks:
     def close(self, owned: OwnedTask) -> None:
         """Close a task; uncommitted changes are lost."""
         self._owned.pop(owned.task_id, None)
-        self._wanted_active -= {owned.task_id}
+        self._assigned_active -= {owned.task_id}
         self._restorer.remove(owned)
         try:
             if owned.task is not None:
                 owned.task.close()
         finally:
             owned.close_state()
-            self._note_closed(owned)
+            self._report_closed(owned)
             self.metrics.pop(owned.task_id, None)
             self._update_snapshot()
 
     def restart(self, owned: OwnedTask) -> None:
-        """Begin again at the last commit."""
+        """Discard changes, and restart from the last commit."""
         if owned.task is not None:
             owned.task.close()
             owned.task = None
         owned.state.discard()
-        owned.touched = False
+        owned.needs_commit = False
         owned.phase = Phase.RESTORING
         self._restorer.remove(owned)
         self._consumer.pause(owned.inputs)
 
     # --- opening ------------------------------------------------------------------------------
 
-    def settle(self) -> list[OwnedTask]:
-        """Open what is wanted and can be opened now; the tasks that begin to run."""
-        for task in sorted(self._wanted_active):
+    def open_assigned(self) -> list[OwnedTask]:
+        """Open assigned tasks as far as possible; returns those that now run."""
+        for task in sorted(self._assigned_active):
             owned = self._owned.get(task)
             if owned is None:
                 self._acquire(task, Phase.RESTORING)
             elif owned.phase is Phase.STANDBY:
-                self._take_over(owned)
-        for task in sorted(self._wanted_standby):
+                self._activate_standby(owned)
+        for task in sorted(self._assigned_standby):
             if task not in self._owned:
                 self._acquire(task, Phase.STANDBY)
         started = []
         for owned in list(self._owned.values()):
             if owned.phase in WAITING and not self._restorer.has(owned):
-                self._begin_restore(owned)  # the broker did not answer before
+                self._begin_restore(owned)  # the broker did not respond before
             if owned.phase is Phase.RESTORED:
                 self._start(owned)
                 started.append(owned)
@@ -169,7 +171,7 @@ class RunnerTasks:
         try:
             owned = self._open(task, phase)
         except StateDirectoryLocked as error:
-            # Mostly another runner of this process that has not let go yet.
+            # Usually another runner of this process has not released it yet.
             now_ms = self._environment.clock.monotonic_ms()
             if now_ms - self._locked_since_ms.setdefault(task, now_ms) > LOCKED_WARNING_MS:
                 self._locked_since_ms[task] = now_ms
@@ -208,7 +210,7 @@ class RunnerTasks:
             positions=positions,
         )
 
-    def _take_over(self, owned: OwnedTask) -> None:
+    def _activate_standby(self, owned: OwnedTask) -> None:
         self._restorer.remove(owned)
         owned.phase = Phase.RESTORING
 
@@ -216,22 +218,22 @@ class RunnerTasks:
         if not owned.changelogs:
             owned.phase = Phase.RESTORED if owned.phase is Phase.RESTORING else owned.phase
             return
-        # Asked even if not needed: it waits for transactions of the last owner to end.
+        # Fetched even if not needed: this waits until transactions of the last owner have ended.
         committed = self._consumer.committed(owned.inputs)
         limits = {tp: found.offset for tp, found in committed.items() if found is not None}
-        self._note_position(owned, running=False)
+        self._report_position(owned, running=False)
         if not self._restorer.add(owned, limits):
             logger.warning(
                 "the stores of task %s are ahead of their changelogs and are rebuilt",
                 owned.task_id,
             )
-            self._wipe(owned)
+            self._delete_stores(owned)
 
-    def _wipe(self, owned: OwnedTask) -> None:
-        """Delete stores that cannot be right; the next `settle` begins with empty ones."""
-        active = self._wanted_active
+    def _delete_stores(self, owned: OwnedTask) -> None:
+        """Delete invalid stores; the next `open_assigned` creates empty ones."""
+        active = self._assigned_active
         self.close(owned)
-        self._wanted_active = active
+        self._assigned_active = active
         self._environment.directories.remove_task(owned.task_id)
         self._environment.report.forget(owned.task_id)
 
@@ -261,7 +263,7 @@ class RunnerTasks:
         self._consumer.resume(owned.inputs)
         owned.task = task
         owned.phase = Phase.RUNNING
-        self._note_position(owned, running=True)
+        self._report_position(owned, running=True)
         self._update_snapshot()
 
     def _seek(
@@ -292,15 +294,15 @@ class RunnerTasks:
                     return node.offset_reset
         return config.auto_offset_reset
 
-    # --- telling others -----------------------------------------------------------------------
+    # --- reports to the leader ----------------------------------------------------------------
 
-    def _note_position(self, owned: OwnedTask, *, running: bool) -> None:
+    def _report_position(self, owned: OwnedTask, *, running: bool) -> None:
         if owned.changelogs:
             position = RUNNING if running else owned.position_sum()
             self._environment.report.set_position(owned.task_id, position)
 
-    def _note_closed(self, owned: OwnedTask) -> None:
-        """What is left of a task here: the stores on disk."""
+    def _report_closed(self, owned: OwnedTask) -> None:
+        """Report the position of the stores that remain on disk."""
         stores = self._environment.topology.stores
         on_disk = [store for store in owned.changelogs if stores[store].persistent]
         if on_disk:
@@ -309,11 +311,11 @@ class RunnerTasks:
         else:
             self._environment.report.forget(owned.task_id)
 
-    def note_standby_positions(self) -> None:
-        """Tell the group how far standbys and restoring tasks are."""
+    def report_standby_positions(self) -> None:
+        """Report the positions of standbys and restoring tasks."""
         for owned in self._owned.values():
             if owned.phase is not Phase.RUNNING:
-                self._note_position(owned, running=False)
+                self._report_position(owned, running=False)
 
     def _update_snapshot(self) -> None:
         self.snapshot = tuple(self._owned.values())

@@ -1,10 +1,10 @@
-"""SharedRuntime: what many applications of one process share instead of each having its own.
+"""SharedRuntime: threads and clients that many applications of one process share.
 
-Given to StreamsApp as its broker. The runners of all applications share a few threads,
-their clients share threads and connections' I/O, and a topic that many read is read once. Each
-application is still a group of its own, with its own commits and transactions: one that fails or
-is slow does not undo the work of others. A processor that waits for something outside keeps a
-thread from the others.
+Pass it to StreamsApp as the broker. The runners of all applications share a few threads, their
+clients share threads and connections, and a topic that several applications read is fetched once.
+Each application still has a group, commits and transactions of its own: one that fails or is slow
+does not undo the work of others. A processor that waits for something outside blocks one of the
+shared threads.
 """
 
 from broker.client.opening import Target
@@ -12,12 +12,12 @@ from broker.client.shared_clients import SharedClients
 from broker.client.shared_threads import SharedThreads
 from broker.clock import Clock
 
-# One at a time computes, for Python; the others wait for disk, acknowledgements or coordinators.
+# Python runs one at a time; the others wait for disk, acknowledgements or coordinators.
 RUNNER_THREADS = 4
 
 
 class SharedRuntime:
-    """Close the applications first, then this."""
+    """The threads and clients; close the applications first, then this."""
 
     def __init__(
         self,
@@ -26,7 +26,6 @@ class SharedRuntime:
         threads: int = RUNNER_THREADS,
         clock: Clock | None = None,
     ) -> None:
-        """Nothing is opened before the first application starts."""
         self._owns_clients = not isinstance(broker, SharedClients)
         self.clients = broker if isinstance(broker, SharedClients) else SharedClients(broker, clock)
         self.runner_threads = SharedThreads("shared-runner", threads, clock)

@@ -1,4 +1,4 @@
-"""Sinks: results to bytes, and to a partition of a topic."""
+"""Sinks: serialize records and send them to partitions of topics."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, cast, runtime_checkable
@@ -34,7 +34,7 @@ class WindowedKeySerde(Protocol):
 
 
 class OpenSink:
-    """What a sink needs in one task."""
+    """The parts of a sink in one task."""
 
     __slots__ = ("context", "failures", "key_serde", "output", "processed", "value_serde")
 
@@ -56,16 +56,16 @@ class OpenSink:
         self.value_serde = value_serde
 
 
-# Takes all rows of a run.
+# Processes all rows of a run.
 TakeRows = Callable[[Rows], None]
 
 
 def open_sink(
     node: SinkNode, topic_of: Callable[[str], str], sink: OpenSink
 ) -> tuple[Process, TakeRows | None]:
-    """The code of a sink node, and what pulls rows if it can be done in less time.
+    """The function of a sink node, and one for pulled rows if that is faster.
 
-    `topic_of` gives the final name of a topic of the topology.
+    `topic_of` returns the name of a topic on the broker.
     """
     if isinstance(node.topic, str) and node.partitioner is None:
         topic = topic_of(node.topic)
@@ -77,7 +77,7 @@ def open_sink(
 
 
 def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> tuple[Process, TakeRows]:
-    """One topic, partitioned by the key."""
+    """For one topic, partitioned by the key."""
     encode_key = _encoder(sink.key_serde, topic)
     encode_value = _encoder(sink.value_serde, topic)
     send_to = sender_to(sink.output, topic)
@@ -88,8 +88,8 @@ def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> tuple[Process, Ta
             raw_key = None if key is None else encode_key(key)
             raw_value = None if value is None else encode_value(value)
         except Exception as error:
-            clearer = _clearer(sink, topic, key, value) or error
-            failures.production(node.name, clearer, (key, value, timestamp_ms, headers))
+            cause = _serde_error(sink, topic, key, value) or error
+            failures.production(node.name, cause, (key, value, timestamp_ms, headers))
             return
         processed.value += 1
         send_to(raw_key, raw_key, raw_value, timestamp_ms, headers)
@@ -102,8 +102,8 @@ def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> tuple[Process, Ta
                     raw_key = None if key is None else encode_key(key)
                     raw_value = None if value is None else encode_value(value)
                 except Exception as error:
-                    clearer = _clearer(sink, topic, key, value) or error
-                    failures.production(node.name, clearer, (key, value, timestamp_ms, headers))
+                    cause = _serde_error(sink, topic, key, value) or error
+                    failures.production(node.name, cause, (key, value, timestamp_ms, headers))
                     continue
                 count += 1
                 send_to(raw_key, raw_key, raw_value, timestamp_ms, headers)
@@ -120,7 +120,7 @@ def _open_windowed(
     sink: OpenSink,
     serde: WindowedSerde[Any] | SessionWindowedSerde[Any],
 ) -> Process:
-    """One topic, partitioned by the key without its window; the plain key is encoded once."""
+    """For one topic, partitioned by the key without its window, which is serialized once."""
     encode_inner = _encoder(given_inner(serde.inner), topic)
     encode_value = _encoder(sink.value_serde, topic)
     encode_window = serde.serialize_window
@@ -135,8 +135,8 @@ def _open_windowed(
                 raw_key = raw_inner + encode_window(key)  # type: ignore[operator] # not None
             raw_value = None if value is None else encode_value(value)
         except Exception as error:
-            clearer = _clearer(sink, topic, key, value) or error
-            failures.production(node.name, clearer, (key, value, timestamp_ms, headers))
+            cause = _serde_error(sink, topic, key, value) or error
+            failures.production(node.name, cause, (key, value, timestamp_ms, headers))
             return
         processed.value += 1
         send_to(raw_inner, raw_key, raw_value, timestamp_ms, headers)
@@ -145,7 +145,7 @@ def _open_windowed(
 
 
 def _open_choosing(node: SinkNode, topic_of: Callable[[str], str], sink: OpenSink) -> Process:
-    """A topic chosen per record, or partitions not chosen by the key."""
+    """For a topic chosen per record, or partitions that are not chosen by the key."""
     choose = _chooser(node.topic, topic_of, sink.context)
     partitions = _partitions_of(node.partitioner, sink)
     serialize_key, serialize_value = sink.key_serde.serialize, sink.value_serde.serialize
@@ -192,8 +192,8 @@ def _chooser(
 
 
 def _partitions_of(partitioner: Partitioner | None, sink: OpenSink) -> Partitions:
-    """Which partitions a record goes to; a None among them: as the key's bytes say."""
-    by_key = _by_window_less_key(sink)
+    """A function that returns the partitions of a record; None: by the bytes of its key."""
+    by_key = _by_plain_key(sink)
     if partitioner is None:
         return by_key
     count_of, node = sink.output.partition_count, sink.context.node
@@ -217,7 +217,7 @@ def _partitions_of(partitioner: Partitioner | None, sink: OpenSink) -> Partition
     return partitions
 
 
-def _by_window_less_key(sink: OpenSink) -> Partitions:
+def _by_plain_key(sink: OpenSink) -> Partitions:
     serde = sink.key_serde
     if not isinstance(serde, WindowedKeySerde):
         return lambda topic, key, value: (None,)
@@ -231,7 +231,7 @@ def _by_window_less_key(sink: OpenSink) -> Partitions:
 
 
 def _encoder(serde: Serde[Any], topic: str) -> Callable[[object], bytes | None]:
-    """Values that are not None to bytes."""
+    """A function that serializes values other than None."""
     direct = _DIRECT.get(type(serde))
     if direct is not None:
         return direct
@@ -241,8 +241,8 @@ def _encoder(serde: Serde[Any], topic: str) -> Callable[[object], bytes | None]:
     return lambda value: serialize(topic, value)
 
 
-def _clearer(sink: OpenSink, topic: str, key: object, value: object) -> Exception | None:
-    """What the serde itself says of a key or value that cannot be bytes."""
+def _serde_error(sink: OpenSink, topic: str, key: object, value: object) -> Exception | None:
+    """The serde's own error for a key or value that it cannot serialize."""
     for serde, part in ((sink.key_serde, key), (sink.value_serde, value)):
         try:
             serde.serialize(topic, part)

@@ -1,9 +1,9 @@
-"""Sources: raw records of a chunk to calls of the first nodes. The hottest loop of all.
+"""Sources: the loops that deserialize the records of a chunk and pass them to the first nodes.
 
-There are two loops here. The plain one serves sources whose records have the time of the record
-itself: the head's time is known without decoding. The other one serves sources with an extractor
-that looks inside: the head must be decoded to know whose turn it is, and is kept until its turn
-comes. A third one, in pulling.py, is there for the plain source of a single way to a sink.
+No other code runs more often. The plain loop is for sources that use the timestamps of the records:
+the timestamp of the head is known without decoding. The other loop is for sources with a timestamp
+extractor: the head must be decoded to know which partition is next, and is kept until its partition
+is next. A third loop, in pulling.py, is for plain sources with a single path to a sink.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,46 +28,46 @@ from streams.stream_time import TimestampExtractor, fail_on_invalid_timestamp
 Decode = Callable[[bytes], object]
 
 
-def _same(data: bytes) -> object:
+def _identity(data: bytes) -> object:
     return data
 
 
-# What a serde does for bytes that are not null, without the call in between. What these raise is
-# looked at again with the serde itself, for its message.
+# Faster functions for serdes, for bytes that are not null. After an error the serde itself is
+# called, for its message.
 _DIRECT: dict[type[Any], Decode] = {  # Any: serdes of any type of value
     JsonSerde: orjson.loads,
     StringSerde: bytes.decode,
-    BytesSerde: _same,
+    BytesSerde: _identity,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenSource:
-    """All that a loop over records needs."""
+    """The parts of a source that the loops use."""
 
     node: str
     topic: str
-    key_serde: Serde[Any]  # Any: a source's types are known to its user only
+    key_serde: Serde[Any]  # Any: only the user knows the types
     value_serde: Serde[Any]
     extractor: TimestampExtractor
     forward: Process
     current: Current
     failures: Failures
     stream_punctuations: PunctuationQueue
-    punctuate: Callable[[], object]  # runs what is due by stream time
-    record_time: RecordTime  # which plain stores give their changelog records
+    punctuate: Callable[[], object]  # runs punctuators that are due by stream time
+    record_time: RecordTime  # the timestamp of changelog records of plain stores
     processed: Counter
     dropped: Counter
 
     def loops(self) -> tuple[Run, FindHead | None]:
-        """The loop, and the way to the head's time if it must be looked for."""
+        """The loop, and the function that finds the head, if one is needed."""
         if self.extractor is fail_on_invalid_timestamp:
             return _open_plain(self), None
         reader = _Reader(self)
         return _open_extracting(self, reader), reader.find_head
 
     def decode(self, serde: Serde[Any]) -> Decode:
-        """Bytes that are not null to a value."""
+        """A function that deserializes bytes that are not null."""
         direct = _DIRECT.get(type(serde))
         if direct is not None:
             return direct
@@ -77,12 +77,12 @@ class OpenSource:
         return lambda data: deserialize(topic, data)
 
     def corrupt(self, chunk: Chunk, index: int, found: Exception) -> None:
-        """A record that cannot be read: as the handler says; it counts as taken if that returns."""
+        """Pass a record that cannot be decoded to the handler; it is skipped if that returns."""
         error = found
         try:
             self.key_serde.deserialize(self.topic, chunk.keys[index])
             self.value_serde.deserialize(self.topic, chunk.values[index])
-        except Exception as clearer:  # the serde's own words
+        except Exception as clearer:  # the serde's own message
             error = clearer
         self.failures.deserialization(self.node, error, chunk.timestamps[index])
 
@@ -123,7 +123,7 @@ def _open_plain(source: OpenSource) -> Run:
             raise
         finally:
             queue.time_ms = partition_ms
-            queue.taken(following)
+            queue.advance_to(following)
             processed.value += following - start
         return following - start
 
@@ -131,7 +131,7 @@ def _open_plain(source: OpenSource) -> Run:
 
 
 def end_of_run(chunk: Chunk, start: int, limit: int, until_ms: int) -> int:
-    """The row before which a run ends: the first, but one, that is not older than a time."""
+    """The end of a run: the first row after the start with a timestamp of `until_ms` or more."""
     end = min(len(chunk), start + limit)
     if until_ms == NEVER_MS:
         return end
@@ -157,7 +157,7 @@ def _rows(chunk: Chunk, start: int, end: int) -> Rows:
 
 def _negative(source: OpenSource, timestamp_ms: int) -> InvalidTimestamp:
     position = source.current.position
-    assert position is not None, "a record of a source has a place"
+    assert position is not None, "a record of a source has a position"
     return InvalidTimestamp(
         f"the record has timestamp {timestamp_ms}",
         at=f'topic "{position.topic}" partition {position.partition} offset {position.offset}, '
@@ -168,7 +168,7 @@ def _negative(source: OpenSource, timestamp_ms: int) -> InvalidTimestamp:
 
 
 class _Reader:
-    """Decodes records and finds their times, for sources that must look inside."""
+    """Deserializes records and extracts their timestamps."""
 
     __slots__ = ("_decode_key", "_decode_value", "_source")
 
@@ -180,7 +180,7 @@ class _Reader:
     def read(
         self, chunk: Chunk, index: int, partition_ms: int
     ) -> tuple[object, object, int] | None:
-        """Key, value and time of a record; None when it is to be skipped."""
+        """Key, value and timestamp of a record; None if it is skipped."""
         source = self._source
         raw_key, raw_value = chunk.keys[index], chunk.values[index]
         try:
@@ -206,7 +206,7 @@ class _Reader:
         return key, value, timestamp_ms
 
     def find_head(self, queue: PartitionQueue) -> None:
-        """Skip to the next record that has a time, and keep it decoded."""
+        """Skip to the next record that has a timestamp, and keep it decoded."""
         current = self._source.current
         outer, row = current.chunk, current.index
         try:
@@ -215,10 +215,10 @@ class _Reader:
                 try:
                     queue.head = self.read(queue.chunks[0], queue.index, queue.time_ms)
                 except BaseException:
-                    queue.taken(queue.index + 1)
+                    queue.advance_to(queue.index + 1)
                     raise
                 if queue.head is None:
-                    queue.taken(queue.index + 1)
+                    queue.advance_to(queue.index + 1)
         finally:
             current.chunk, current.index = outer, row
 
@@ -266,7 +266,7 @@ def _open_extracting(source: OpenSource, reader: _Reader) -> Run:
             index += 1
             raise
         finally:
-            queue.taken(index)
+            queue.advance_to(index)
             queue.head = kept
             processed.value += index - start
         return index - start

@@ -1,6 +1,6 @@
-"""StateDirectories: where the stores of tasks lie on disk.
+"""StateDirectories: the directories of stores on disk.
 
-<state_dir>/<application id>/process.id     who we are, also after a restart
+<state_dir>/<application id>/process.id     the id of this process, also after a restart
 <state_dir>/<application id>/0_3/           stores of task 0_3
 <state_dir>/<application id>/global/        global stores
 """
@@ -19,7 +19,7 @@ GLOBAL = "global"
 
 
 class StateDirectories:
-    """The folders of one process of an application."""
+    """The directories of one process of an application."""
 
     def __init__(
         self,
@@ -28,17 +28,17 @@ class StateDirectories:
         machine: Machine,
         child: int | None = None,
     ) -> None:
-        """Each of several processes on one machine has a folder of its own."""
+        """Each of several processes on one machine has a directory of its own."""
         within = application_id if child is None else f"{application_id}/process-{child}"
         self._tasks = StateDirectory(state_dir, within, machine)
         self.folder = self._tasks.path
         self._machine = machine
-        self._process_file: OpenFile | None = None  # open and locked while the id is ours
+        self._process_file: OpenFile | None = None  # open and locked while this process has the id
 
     def claim_process_id(self) -> str:
-        """The id of this process: the one of its last run, unless another process has that now.
+        """Return the id of the last run, or a new one if another process has that now.
 
-        Transactions are named after it, so no two processes may have the same.
+        Transactional ids contain it, so it must be unique.
         """
         files = self._machine.files
         files.make_folder(str(self.folder))
@@ -48,7 +48,7 @@ class StateDirectories:
             return str(self._machine.uuid())
         self._process_file = file
         known = _parse_id(files.pread(file, PROCESS_ID_BYTES_MAX, 0))
-        if known is None:  # a new file, or one that lost its bytes with the machine's power
+        if known is None:  # a new file, or its content was lost in a power failure
             known = str(self._machine.uuid())
             files.truncate(file, 0)
             files.write_all(file, f"{known}\n".encode(), 0)
@@ -61,19 +61,19 @@ class StateDirectories:
         return self._process_file is not None
 
     def release_process_id(self) -> None:
-        """Let the next process have the id."""
+        """Release the id for the next process."""
         self._process_file = None  # closed with the last reference
 
     def lock(self, task: TaskId) -> TaskDirectory:
-        """Take the folder of a task; StateDirectoryLocked when another has it."""
+        """Lock the directory of a task; raises StateDirectoryLocked if it is in use."""
         return self._tasks.lock(str(task))
 
     def of_global_stores(self) -> Path:
-        """The folder of global stores."""
+        """The directory of global stores."""
         return self.folder / GLOBAL
 
     def tasks_on_disk(self) -> list[TaskId]:
-        """Tasks that have a folder here."""
+        """Tasks that have a directory."""
         return [TaskId.parse(name) for name in self._tasks.tasks()]
 
     def remove_task(self, task: TaskId) -> None:
@@ -81,7 +81,7 @@ class StateDirectories:
         self._tasks.remove(str(task))
 
     def clean(self, *, unused_for_ms: int) -> list[TaskId]:
-        """Delete stores of tasks that moved away at least this long ago."""
+        """Delete the stores of tasks that have been unused for this long."""
         return [TaskId.parse(name) for name in self._tasks.clean(unused_for_ms=unused_for_ms)]
 
     def remove_all(self) -> None:
@@ -90,7 +90,7 @@ class StateDirectories:
 
 
 def _parse_id(data: bytes) -> str | None:
-    """What the file says; None when that is not an id."""
+    """The id in the file; None if it is not valid."""
     try:
         return str(UUID(data.decode("ascii").strip()))
     except ValueError:

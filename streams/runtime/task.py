@@ -1,11 +1,10 @@
 """Task: one sub-topology on one partition.
 
     add(chunk) -> input_buffer -> process(limit): source loop -> node -> node -> sink -> Output
-    flush() -> what nodes held back goes the same way, parents first
-    offsets() -> what to commit, with the times in the metadata
+    flush() -> nodes forward cached results in the same way, parents first
+    offsets() -> the offsets to commit, with times in the metadata
 
-Only its runner's thread uses a task. It sends and stores nothing by itself: committing is the
-runner's.
+Only its runner's thread uses a task. A task does not commit by itself; the runner commits it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from streams.config import StreamsConfig
 from streams.errors import StreamsError
 from streams.processor import NO_TIME, CacheBudget, Punctuator
 from streams.record import Chunk, Position
-from streams.runtime.guard import SETTLED, find_failed
+from streams.runtime.guard import NOT_HANDLED, find_failed
 from streams.runtime.input_buffer import InputBuffer, PartitionQueue
 from streams.runtime.node_context import TaskContext
 from streams.runtime.opening import open_nodes, open_source
@@ -31,7 +30,7 @@ from streams.topology import SourceNode, SubTopology, Topology
 
 
 class Task:
-    """The code of one sub-topology, running on the records of one partition number."""
+    """Runs the nodes of one sub-topology on the records of one partition number."""
 
     def __init__(  # noqa: PLR0913 - what a task must be given
         self,
@@ -52,9 +51,9 @@ class Task:
     ) -> None:
         """Open all nodes.
 
-        `topics` are the final names of those that have a partition of this number; left out: all
-        that the sources name. Topics of a pattern join when their first chunk comes. Tasks that
-        share `ticks` can be compared by `head`. Tasks of one thread share its `cache`.
+        `topics` are the topics, by their names on the broker, that have a partition of this number;
+        by default all topics of the sources. A topic of a pattern is added with its first chunk.
+        Tasks that share `ticks` can be compared by `head`. Tasks of one thread share its `cache`.
         """
         self.task_id = f"{sub_topology.number}_{partition}"
         self.state = state
@@ -63,7 +62,7 @@ class Task:
         self._topology = topology
         self._sub_topology = sub_topology
         self._application_id = application_id
-        self._with = TaskContext(
+        self._context = TaskContext(
             task_id=self.task_id,
             partition=partition,
             application_id=application_id,
@@ -78,7 +77,7 @@ class Task:
         self._input = InputBuffer(config.max_task_idle_ms, count() if ticks is None else ticks)
         self._sources = [node for node in sub_topology.nodes if isinstance(node, SourceNode)]
         try:
-            self._nodes = open_nodes(sub_topology, self._with, self._topic_of)
+            self._nodes = open_nodes(sub_topology, self._context, self._topic_of)
         except Exception:
             self.close()
             raise
@@ -95,26 +94,26 @@ class Task:
             self._open_input(chunk.topic, chunk.partition)
         self._input.add(chunk)
 
-    def unreadable(self, error: CorruptBatchError) -> None:
-        """Ask the handler about a batch that cannot be read; if it continues, so does the input.
+    def skip_corrupt_batch(self, error: CorruptBatchError) -> None:
+        """Pass a batch that cannot be read to the handler; if that returns, skip the batch.
 
-        Nothing of its partition may wait: the batch comes next.
+        No records of its partition may be queued.
         """
         tp = TopicPartition(error.topic, error.partition)
         queue = self._input.queues.get(tp) or self._open_input(*tp)
-        self._with.current.failed = (error, Position(*tp, error.offset))
+        self._context.current.failed = (error, Position(*tp, error.offset))
         source = self._source_of(tp.topic).name
-        self._with.failures.deserialization(source, error, queue.time_ms)
+        self._context.failures.deserialization(source, error, queue.time_ms)
         queue.position = error.next_offset
 
     def buffered(self, tp: TopicPartition) -> int:
-        """How many records of a partition wait."""
+        """The number of queued records of a partition."""
         queue = self._input.queues.get(tp)
         return 0 if queue is None else queue.count
 
     @property
     def buffered_total(self) -> int:
-        """How many records wait."""
+        """The number of queued records."""
         return self._input.count
 
     @property
@@ -123,11 +122,11 @@ class Task:
         return tuple(self._input.queues)
 
     def head(self) -> tuple[int, int] | None:
-        """Timestamp of the next record, and since when its partition waits for its turn."""
+        """Timestamp of the next record, and when its partition began to wait; None if empty."""
         return self._input.head()
 
     def ready(self, now_ms: int, lags: Mapping[TopicPartition, int]) -> bool:
-        """Whether to process now, by max.task.idle.ms and what is known of the inputs' lags."""
+        """Whether to process now, by max.task.idle.ms and the known lags of the inputs."""
         before = self._input.enforced
         ready = self._input.ready(now_ms, lags)
         self.metrics.counter(ENFORCED).add(self._input.enforced - before)
@@ -138,60 +137,60 @@ class Task:
     def process(self, limit: int) -> int:
         """Process up to this many records in timestamp order; returns how many.
 
-        Stops early when an input has run empty, so that `ready` can be asked again.
+        Stops early when an input has become empty, so that `ready` is checked again.
         """
         done = 0
         try:
             while done < limit:
-                turn = self._input.turn()
-                if turn is None:
+                run = self._input.next_run()
+                if run is None:
                     break
-                queue, until_ms = turn
+                queue, until_ms = run
                 done += self._run(queue, limit - done, until_ms)
-                if not queue.count and self._input.must_decide_again:
+                if not queue.count and self._input.may_have_to_wait:
                     break
         finally:
-            self._with.current.chunk = None
+            self._context.current.chunk = None
         self._end_round(done)
         return done
 
     def punctuate_stream_time(self) -> int:
-        """Run punctuators that are due by the task's stream time; how many ran."""
-        time_ms = self._with.current.time_ms
+        """Run punctuators that are due by the task's stream time; returns how many."""
+        time_ms = self._context.current.time_ms
         if time_ms == NO_TIME:
             return 0
-        return self._punctuated(self._with.stream_punctuations.run(time_ms, self._punctuate))
+        return self._punctuated(self._context.stream_punctuations.run(time_ms, self._punctuate))
 
     def punctuate_wall_clock(self) -> int:
-        """Run punctuators that are due by the wall clock; how many ran."""
-        now_ms = self._with.clock.now_ms()
-        return self._punctuated(self._with.clock_punctuations.run(now_ms, self._punctuate))
+        """Run punctuators that are due by the wall clock; returns how many."""
+        now_ms = self._context.clock.now_ms()
+        return self._punctuated(self._context.clock_punctuations.run(now_ms, self._punctuate))
 
     @property
     def next_wall_clock_ms(self) -> int:
         """When the next punctuator is due by the wall clock."""
-        return self._with.clock_punctuations.due_ms
+        return self._context.clock_punctuations.due_ms
 
     @property
     def stream_time_ms(self) -> int:
-        """The largest timestamp taken from the inputs, -1 at first."""
-        return self._with.current.time_ms
+        """The largest timestamp of processed records, -1 at first."""
+        return self._context.current.time_ms
 
     # Commit
 
     @property
     def commit_requested(self) -> bool:
-        """Whether a node asked for a commit."""
-        return self._with.commit_requested
+        """Whether a node requested a commit."""
+        return self._context.commit_requested
 
     def flush(self) -> None:
-        """Let nodes forward what they held back, parents first."""
-        for index, action in self._with.before_commit:
+        """Let nodes forward their cached results, parents first."""
+        for index, action in self._context.before_commit:
             self._guard(action, self._sub_topology.nodes[index].name)
 
     def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What to commit: positions and times of all inputs that were read, if any changed."""
-        operators = {name: time.ms for name, time in self._with.times.items()}
+        """The offsets and times of all inputs to commit; empty if nothing has changed."""
+        operators = {name: time.ms for name, time in self._context.times.items()}
         queues = [queue for queue in self._input.queues.values() if queue.position is not None]
         texts = encode_times([queue.time_ms for queue in queues], operators)
         found = {
@@ -207,45 +206,45 @@ class Task:
         return None if queue is None else queue.position
 
     def resume_from(self, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Go on from a commit: positions, and the times in its metadata."""
+        """Continue from committed offsets, and the times in their metadata."""
         for tp, position in committed.items():
             queue = self._input.queues.get(tp) or self._open_input(*tp)
             times = decode_times(position.metadata)
             queue.position = position.offset
             queue.time_ms = max(queue.time_ms, times.partition_ms)
-            self._with.current.time_ms = max(self._with.current.time_ms, times.partition_ms)
-            self._with.resume_times(times.operators)
+            self._context.current.time_ms = max(self._context.current.time_ms, times.partition_ms)
+            self._context.resume_times(times.operators)
 
     def committed(self) -> None:
-        """What `offsets` said is committed."""
+        """Called when `offsets` have been committed."""
         self._committed.update(self.offsets())
-        self._with.commit_requested = False
+        self._context.commit_requested = False
         self.metrics.counter(COMMITS).add()
 
     def close(self) -> None:
         """Close all nodes, parents first; the first error is raised when all are closed."""
         first: Exception | None = None
-        for _, action in self._with.on_close:
+        for _, action in self._context.on_close:
             try:
                 action()
             except Exception as error:
                 first = first or error
-        self._with.on_close.clear()
+        self._context.on_close.clear()
         self._input.clear()
         if first is not None:
             raise first
 
-    # Inside
+    # Internal
 
     def _topic_of(self, topic: str) -> str:
-        """The final name of a topic of the topology."""
+        """The name of a topic on the broker."""
         internal = topic in self._topology.repartition_topics
         return f"{self._application_id}-{topic}" if internal else topic
 
     def _open_input(self, topic: str, partition: int) -> PartitionQueue:
         source = self._source_of(topic)
         run, find_head = open_source(
-            source, topic, self._nodes, self._with, self.punctuate_stream_time
+            source, topic, self._nodes, self._context, self.punctuate_stream_time
         )
         queue = PartitionQueue(TopicPartition(topic, partition), run, find_head)
         self._input.open(queue)
@@ -266,27 +265,27 @@ class Task:
     def _run(self, queue: PartitionQueue, limit: int, until_ms: int) -> int:
         try:
             return queue.run(queue, limit, until_ms)
-        except SETTLED:
+        except NOT_HANDLED:
             raise
         except Exception as error:
-            self._settle(error, self._source_of(queue.topic_partition.topic).name)
+            self._handle_error(error, self._source_of(queue.topic_partition.topic).name)
             return 1
 
     def _punctuated(self, ran: int) -> int:
         self.metrics.counter(PUNCTUATED).add(ran)
-        if self._with.current.chunk is None:
+        if self._context.current.chunk is None:
             self._end_round(ran)
         return ran
 
     def _end_round(self, done: int) -> None:
-        """Let nodes forward what they held back for the end of the round, parents first."""
+        """Let nodes forward the results that they cached for the round, parents first."""
         if done:
-            for index, action in self._with.after_round:
+            for index, action in self._context.after_round:
                 self._guard(action, self._sub_topology.nodes[index].name)
 
     def _punctuate(self, node: str, punctuator: Punctuator, time_ms: int) -> None:
-        """Run a punctuator: it belongs to no record."""
-        current, record_time = self._with.current, self.state.record_time
+        """Run a punctuator; there is no current record."""
+        current, record_time = self._context.current, self.state.record_time
         chunk, held, current.chunk, current.held = current.chunk, current.held, None, None
         record_time.ms = time_ms
         try:
@@ -297,21 +296,21 @@ class Task:
     def _guard(self, action: Callable[[], None], node: str) -> None:
         try:
             action()
-        except SETTLED:
+        except NOT_HANDLED:
             raise
         except Exception as error:
-            self._settle(error, node)
+            self._handle_error(error, node)
 
-    def _settle(self, error: Exception, node: str) -> None:
-        """Ask the handler about an error that came through; `node` if no other is to blame."""
+    def _handle_error(self, error: Exception, node: str) -> None:
+        """Pass an error to the handler; `node` is used if the failed node is not found."""
         failed = find_failed(error, self._nodes.functions)
         if failed is None:
-            time_ms = self._with.current.time_ms
-            self._with.failures.processing(node, error, None, None, time_ms, ())
+            time_ms = self._context.current.time_ms
+            self._context.failures.processing(node, error, None, None, time_ms, ())
         else:
-            self._with.failures.processing(failed.node, error, *failed[1:])
+            self._context.failures.processing(failed.node, error, *failed[1:])
 
 
 def cache_of_thread(config: StreamsConfig) -> CacheBudget:
-    """A thread's share of what results of the application may be held back."""
+    """A thread's share of the application's cache of results."""
     return CacheBudget(config.statestore_cache_max_bytes // config.num_stream_threads)

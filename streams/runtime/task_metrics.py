@@ -30,7 +30,7 @@ class Counter:
         self.value = 0
 
     def add(self, amount: int = 1) -> None:
-        """Let it grow."""
+        """Increase the value."""
         self.value += amount
 
 
@@ -61,5 +61,5 @@ class TaskMetrics:
             yield name, node, counter.value
 
     def copy_of_counters(self) -> list[tuple[tuple[str, str], Counter]]:
-        """The counters as they are now: other threads read while nodes may add some."""
+        """A copy of the counters: nodes may add some while other threads read."""
         return list(self._counters.items())

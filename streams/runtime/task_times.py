@@ -4,12 +4,12 @@
     2;<partition time>;<largest time>;<age>=<name><name>...;<age>=<name>...
 
 All numbers in base 36. A name is the CRC-32 of an operator's name (in version 2 padded to
-NAME_CHARS characters), an age how much smaller its time is than the largest. Text that does not
-look like this is not ours and is ignored.
+NAME_CHARS characters), an age how much smaller its time is than the largest. Text in another
+format is ignored.
 
-Version 1 says everything to each partition. Tasks with so many operators that it would be longer
-than TEXT_AIM use version 2; if that is too long as well, each input partition of the task has a
-part of the operators. All partitions of a task are committed together, and read together.
+In version 1 each partition has the times of all operators. If that is longer than TEXT_AIM, version
+2 is used; if that is too long as well, each input partition has the times of some of the operators.
+All partitions of a task are committed together, and read together.
 """
 
 import logging
@@ -25,25 +25,25 @@ logger = logging.getLogger(__name__)
 VERSION = "1"
 VERSION_BY_AGE = "2"
 TEXT_AIM = 1024
-TEXT_MAX = 4096  # what Kafka's brokers take: offset.metadata.max.bytes
+TEXT_MAX = 4096  # the default of Kafka's brokers: offset.metadata.max.bytes
 NAME_CHARS = 7
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Times(NamedTuple):
-    """What was committed: the partition's time, and operators' times by short name."""
+    """Committed times: that of the partition, and those of operators by short name."""
 
     partition_ms: int = NO_TIME
     operators: Mapping[str, int] = {}
 
 
 def short_name(name: str) -> str:
-    """How an operator's name stands in the text."""
+    """The short form of an operator's name, as in the text."""
     return _base36(crc32(name.encode()))
 
 
 def encode_times(partitions: Sequence[int], operators: Mapping[str, int]) -> list[str]:
-    """The text of each partition, given their times; operators that saw no record are left out."""
+    """The text of each partition, given their times; operators without records are omitted."""
     known = {short_name(name): ms for name, ms in operators.items() if ms >= 0}
     whole = [_by_name(time_ms, known) for time_ms in partitions]
     if max(map(len, whole), default=0) <= TEXT_AIM:
@@ -95,7 +95,7 @@ def _by_age(partition_ms: int, known: Mapping[str, int]) -> str:
 
 
 def decode_times(text: str) -> Times:
-    """What a text says; nothing when it is not ours."""
+    """Decode a text; empty if it is in another format."""
     parts = text.split(";")
     if len(parts) < 3 or parts[0] not in (VERSION, VERSION_BY_AGE):
         return Times()

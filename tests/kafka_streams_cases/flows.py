@@ -5,7 +5,7 @@ from typing import Any
 
 from broker.serde import Serde
 from streams.windows import (
-    FOR_EVER_MS,
+    UNLIMITED_END_MS,
     SessionWindows,
     SlidingWindows,
     TimeWindows,
@@ -88,4 +88,4 @@ def default_retention_ms(windows: Windows) -> int:
         case SessionWindows():
             return windows.gap_ms + windows.grace_ms
         case _:
-            return FOR_EVER_MS
+            return UNLIMITED_END_MS

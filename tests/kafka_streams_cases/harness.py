@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from streams.record import Headers, Windowed
 from streams.state.store import StoreKind
-from streams.windows import FOR_EVER_MS, SessionWindows, SlidingWindows, TimeWindows, Windows
+from streams.windows import UNLIMITED_END_MS, SessionWindows, SlidingWindows, TimeWindows, Windows
 from tests.kafka_streams_cases.build import BuiltCase
 from tests.kafka_streams_cases.compare import Row
 from tests.kafka_streams_cases.flows import Flow
@@ -133,7 +133,7 @@ def _end(start: int, windows: Windows) -> int:
         case SlidingWindows():
             return start + windows.difference_ms
         case _:
-            return FOR_EVER_MS
+            return UNLIMITED_END_MS
 
 
 def value_and_time(kind: StoreKind, value: Any) -> tuple[object, int | None]:

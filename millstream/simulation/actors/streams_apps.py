@@ -126,7 +126,7 @@ class StreamsApplication(Actor):
             if point == "produced":
                 self._began = (runner.consumer.group_metadata().generation_id, now_us)
             elif point == "committed":
-                tasks = [str(each.task_id) for each in runner.tasks.running() if each.touched]
+                tasks = [str(each.task_id) for each in runner.tasks.running() if each.needs_commit]
                 self._committed(tasks, TaskCommit(self.name, *self._began, now_us))
 
     def _committed(self, tasks: Sequence[str], commit: TaskCommit) -> None:

@@ -45,10 +45,10 @@ def unversioned_rows() -> Iterator[None]:
 
 @mutation("14: a paused query reads on", needs="sql", found_in=1)
 def paused_reads() -> Iterator[None]:
-    def rest(loop: RunnerLoop) -> None:
-        loop._resting = True
+    def pause(loop: RunnerLoop) -> None:
+        loop._paused = True
 
-    with patch.object(RunnerLoop, "_rest", rest):
+    with patch.object(RunnerLoop, "_pause_reading", pause):
         yield
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streams.dsl.builder import StreamsBuilder
 from streams.dsl.suppressed import Suppressed, until_time_limit, until_window_closes
 from streams.errors import BufferOverflow, TopologyError
-from streams.windows import FOR_EVER_MS, session, sliding, tumbling, unlimited
+from streams.windows import UNLIMITED_END_MS, session, sliding, tumbling, unlimited
 from tests.streams.aggregates.running import (
     AnyTable,
     Given,
@@ -70,10 +70,10 @@ def test_headers_are_those_of_the_last_change() -> None:
 
 
 def test_a_full_buffer_lets_the_oldest_row_leave_early() -> None:
-    run = Running(table(until_time_limit(FOR_EVER_MS, max_records=1)))
+    run = Running(table(until_time_limit(UNLIMITED_END_MS, max_records=1)))
     assert run.feed(("a", "1", 0), ("a", "2", 1)) == []
     assert run.feed(("b", "3", 2)) == [("a", "2", 1)]
-    run = Running(table(until_time_limit(FOR_EVER_MS, max_bytes=1)))
+    run = Running(table(until_time_limit(UNLIMITED_END_MS, max_bytes=1)))
     assert run.feed(("a", "1", 0), ("b", "2", 1)) == [("a", "1", 0), ("b", "2", 1)]
 
 

@@ -11,7 +11,7 @@ from streams.dsl.builder import StreamsBuilder
 from streams.errors import TopologyError
 from streams.processor import CacheBudget
 from streams.windows import (
-    FOR_EVER_MS,
+    UNLIMITED_END_MS,
     TimeWindows,
     UnlimitedWindows,
     hopping,
@@ -122,7 +122,7 @@ def test_a_window_that_the_store_no_longer_keeps_gives_no_result(windows: Any) -
     lone.add("in", [("a", b"1", 10_000_000_000)])
     lone.run()
     before = len(lone.outbox.sent)
-    for time in lone.task._with.times.values():
+    for time in lone.task._context.times.values():
         time.ms = -1
     lone.add("in", [("a", b"2", 5)], offset=1)
     lone.run()
@@ -148,8 +148,8 @@ def test_windowed_count_and_reduce_do_not_skip_null_values() -> None:
 def test_an_unlimited_window_never_closes_and_begins_at_its_start() -> None:
     run = Running(appending(unlimited(50)))
     assert run.feed(("a", "0", 49), ("a", "1", 1_000_000), ("a", "2", 50)) == [
-        (at("a", 50, FOR_EVER_MS), "0+1", 1_000_000),
-        (at("a", 50, FOR_EVER_MS), "0+1+2", 1_000_000),
+        (at("a", 50, UNLIMITED_END_MS), "0+1", 1_000_000),
+        (at("a", 50, UNLIMITED_END_MS), "0+1+2", 1_000_000),
     ]
     assert run.dropped == 0
 

@@ -14,13 +14,13 @@ from streams.operators.foreign_key_messages import (
     Instruction,
     Response,
     Subscription,
+    decode_response,
+    decode_subscription,
+    encode_response,
+    encode_subscription,
     hash_of,
-    packed_response,
-    packed_subscription,
     response_partition,
     subscription_prefix,
-    unpacked_response,
-    unpacked_subscription,
 )
 from streams.processor import CacheBudget
 from tests.streams.engine.harness import LoneTask
@@ -263,7 +263,7 @@ def test_a_subscription_is_read_as_it_was_written(
     found: bytes | None, instruction: Instruction, partition: int, left_key: bytes
 ) -> None:
     subscription = Subscription(found, instruction, partition, left_key)
-    assert unpacked_subscription(packed_subscription(subscription)) == subscription
+    assert decode_subscription(encode_subscription(subscription)) == subscription
 
 
 @given(found=HASHES, partition=st.integers(0, 1 << 20), value=st.none() | st.binary(max_size=20))
@@ -271,8 +271,8 @@ def test_a_response_is_read_as_it_was_written(
     found: bytes | None, partition: int, value: bytes | None
 ) -> None:
     response = Response(found, partition, value)
-    data = packed_response(response)
-    assert unpacked_response(data) == response
+    data = encode_response(response)
+    assert decode_response(data) == response
     assert response_partition(data) == partition
 
 
@@ -280,14 +280,14 @@ def test_the_layout_of_messages_does_not_change() -> None:
     found = hash_of(b"value")
     assert found.hex() == "b9593f9e1096b5482cd35ed7e15d1f18"
     subscription = Subscription(found, Instruction.PROPAGATE_NULL_IF_MISSING, 3, b"k")
-    assert packed_subscription(subscription) == b"\x01\x02" + found + b"\0\0\0\x03k"
-    assert packed_response(Response(None, 3, None)) == b"\xc1\0\0\0\x03"
+    assert encode_subscription(subscription) == b"\x01\x02" + found + b"\0\0\0\x03k"
+    assert encode_response(Response(None, 3, None)) == b"\xc1\0\0\0\x03"
     assert subscription_prefix(b"ab") == b"\0\0\0\x02ab"
 
 
 def test_a_message_of_a_later_release_is_refused() -> None:
     with pytest.raises(StreamsError, match="has version 2"):
-        unpacked_response(b"\x02" + bytes(20))
+        decode_response(b"\x02" + bytes(20))
 
 
 # ---- against a relational join
@@ -380,7 +380,7 @@ def right_side(cache_bytes: int) -> LoneTask:
     lone = LoneTask(replace(topology, sub_topologies=tuple(sides)), cache=cache)
     found, instruction = hash_of(b"A|x"), Instruction.PROPAGATE_ONLY_IF_RIGHT_EXISTS
     rows = [
-        ("x", packed_subscription(Subscription(found, instruction, 0, key.encode())), 1)
+        ("x", encode_subscription(Subscription(found, instruction, 0, key.encode())), 1)
         for key in LEFT_KEYS
     ]
     lone.add(SUBSCRIPTIONS, rows)
@@ -392,7 +392,7 @@ def right_side(cache_bytes: int) -> LoneTask:
 def answers(lone: LoneTask) -> list[tuple[str, bytes | None, int]]:
     taken, lone.outbox.sent = lone.outbox.sent, []
     return [
-        (bytes(sent.key or b"").decode(), unpacked_response(bytes(sent.value or b"")).value, time)
+        (bytes(sent.key or b"").decode(), decode_response(bytes(sent.value or b"")).value, time)
         for sent in taken
         for time in (sent.timestamp_ms,)
     ]
@@ -435,5 +435,7 @@ def test_an_answer_that_comes_too_late_is_no_warning(caplog: pytest.LogCaptureFi
         rows = [lefts.row("k", f"{number}|x", number) for number in range(1, 50)]
         run.driver.pipe_batch(rows)
         assert run.driver.metric(DROPPED) > 10
-    told = [record for record in caplog.records if "has changed since it asked" in record.message]
+    told = [
+        record for record in caplog.records if "has changed since it subscribed" in record.message
+    ]
     assert [record.levelname for record in told] == ["INFO"]

@@ -52,7 +52,7 @@ def test_only_as_much_is_decoded_as_a_task_has_room_for() -> None:
     waiting.add([batch(0, 2), batch(2, 2), batch(4, 2)], lambda tp: 6)
     chunks: list[Chunk] = []
     assert waiting.feed(TP, 0, chunks.append, no_errors) == 4
-    assert waiting.is_waiting(TP)
+    assert waiting.has_batches(TP)
     assert waiting.feed(TP, 4, chunks.append, no_errors) == 0
     assert waiting.feed(TP, 2, chunks.append, no_errors) == 2
-    assert not waiting.is_waiting(TP)
+    assert not waiting.has_batches(TP)

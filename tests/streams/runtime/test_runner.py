@@ -27,7 +27,7 @@ class Loop:
             yield 0
         raise ValueError("broken")
 
-    def tell_shutdown(self) -> None:
+    def report_shutdown(self) -> None:
         raise ConnectionError("nobody hears it")
 
     def close(self) -> None:
@@ -85,13 +85,13 @@ def test_a_commit_that_is_due_does_not_keep_a_runner_busy_while_its_group_rebala
     # runner that does not wait for the end of it would turn without end.
     loop: Any = object.__new__(RunnerLoop)
     owned = SimpleNamespace(
-        touched=True, running=lambda: SimpleNamespace(next_wall_clock_ms=1 << 62)
+        needs_commit=True, running=lambda: SimpleNamespace(next_wall_clock_ms=1 << 62)
     )
     loop._clock = ManualClock(10_000)
     loop._commit_at_ms = 0
-    loop._resting, loop._held_since_ms = False, None
+    loop._paused, loop._output_since_ms = False, None
     loop._restorer = SimpleNamespace(restoring=False)
-    loop._tasks = SimpleNamespace(settled=True, running=lambda: [owned])
+    loop._tasks = SimpleNamespace(all_running=True, running=lambda: [owned])
     loop._assignor = SimpleNamespace(rebalancing=rebalancing)
     assert loop._wait_ms(100) == wait_ms
 
@@ -110,9 +110,9 @@ def test_a_broker_that_does_not_answer_puts_off_what_can_wait() -> None:
     loop._probe_at_ms, loop._rejoin = None, False
     loop._config = SimpleNamespace(repartition_purge_interval_ms=5_000)
     loop._tasks = SimpleNamespace(
-        running=lambda: [SimpleNamespace(committed={tp: 7}, note_ends=lambda _: None)],
+        running=lambda: [SimpleNamespace(committed={tp: 7}, update_ends=lambda _: None)],
         standbys=lambda: ["standby"],
-        note_standby_positions=lambda: None,
+        report_standby_positions=lambda: None,
     )
     loop._environment = SimpleNamespace(
         layout=SimpleNamespace(repartition_topics={tp.topic: 1}),
@@ -121,9 +121,9 @@ def test_a_broker_that_does_not_answer_puts_off_what_can_wait() -> None:
     )
     loop._purge_when_due()
     assert loop._purge_at_ms == 15_000
-    loop._metrics = SimpleNamespace(note_rates=lambda _: None)
+    loop._metrics = SimpleNamespace(update_rates=lambda _: None)
     loop._restorer = SimpleNamespace(remaining=lambda: 0, source_partitions=lambda: [tp])
     loop._consumer = SimpleNamespace(committed=silent)
     loop._runner = SimpleNamespace(name="runner")
-    loop._look_after()
+    loop._do_periodic_work()
     assert loop._slow_checks_at_ms > 10_000

@@ -159,14 +159,14 @@ def test_pages_of_several_processes_become_one() -> None:
 
 def test_rates_are_over_the_time_since_they_were_taken() -> None:
     metrics = RunnerMetrics()
-    metrics.note_rates(10_000)
+    metrics.update_rates(10_000)
     metrics.processed(500, 10)
-    metrics.note_rates(10_500)
+    metrics.update_rates(10_500)
     assert metrics.records_processed_per_second == 0
     metrics.processed(500, 10)
-    metrics.note_rates(12_000)
+    metrics.update_rates(12_000)
     assert metrics.records_processed_per_second == 500
-    metrics.note_rates(13_000)
+    metrics.update_rates(13_000)
     assert metrics.records_processed_per_second == 0
 
 
