@@ -1,6 +1,6 @@
-"""Serdes of streams: by Python type, of windowed keys and of changes; in Kafka Streams' bytes.
+"""Serdes of streams: by Python type, of windowed keys and of changes; as in Kafka Streams.
 
-windowed key      key | start 8                     (its size must be known to the reader)
+windowed key      key | start 8                     (the reader must know the window size)
 session key       key | end 8 | start 8
 change, old only  old | 0x00                        with "is latest": old | latest 1 | 0x03
 change, new only  new | 0x01                                          new | latest 1 | 0x04
@@ -33,7 +33,7 @@ LONG = Struct(">q")
 PAIR = Struct(">qq")
 TIME_MAX = (1 << 63) - 1
 
-# Any, because a serde of one type is none of object.
+# Any, because a serde of a type is not a serde of object.
 AnySerde = Serde[Any]
 
 _BY_TYPE: dict[object, AnySerde] = {
@@ -51,12 +51,12 @@ _BY_TYPE: dict[object, AnySerde] = {
 
 
 def serde_of(given: object, *, at: str = "") -> AnySerde:
-    """The serde of a type, or the given one itself.
+    """The serde of a type, or the given serde.
 
     >>> type(serde_of(int)).__name__
     'LongSerde'
     """
-    # dict[str, int] is JSON as dict is; and None is null for every serde.
+    # dict[str, int] is JSON, as dict is; and None is null for every serde.
     plain = without_none(given)
     found = _BY_TYPE.get(plain) if isinstance(plain, type) or plain is Any else None
     if found is not None:
@@ -80,7 +80,7 @@ def serde_of(given: object, *, at: str = "") -> AnySerde:
 
 
 def serde_or_default(serde: AnySerde | None, default: AnySerde) -> AnySerde:
-    """The serde, with the application's default where the user gave none, also inside it."""
+    """The serde, or the application's default if there is none, also for an inner serde."""
     if serde is None:
         return default
     if isinstance(serde, WindowedSerde | SessionWindowedSerde | ChangeSerde):
@@ -89,33 +89,33 @@ def serde_or_default(serde: AnySerde | None, default: AnySerde) -> AnySerde:
 
 
 class WindowedSerde(Generic[K]):
-    """Keys of windowed tables in topics; the end is the start and the size."""
+    """Keys of windowed tables in topics; the end of a window follows from its size."""
 
     def __init__(self, inner: Serde[K] | None, window_size_ms: int) -> None:
-        """Windows of one size, whose keys `inner` writes; None: the application's default."""
+        """`inner` is the serde of plain keys; None: the application's default."""
         self.inner = inner
         self.window_size_ms = window_size_ms
 
     def with_default(self, default: Serde[K]) -> "WindowedSerde[K]":
-        """The same with an inner serde."""
+        """The same with an inner serde, unless it has one."""
         return self if self.inner is not None else WindowedSerde(default, self.window_size_ms)
 
     def serialize_inner(self, topic: str, key: Windowed[K]) -> bytes | None:
-        """The key without its window: what it is partitioned by."""
+        """Serialize the key without its window, for partitioning."""
         return given_inner(self.inner).serialize(topic, key.key)
 
     def serialize_window(self, key: Windowed[K]) -> bytes:
-        """What follows the bytes of the plain key."""
+        """Serialize the window, which follows the plain key."""
         return LONG.pack(key.start_ms)
 
     def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
-        """Key and start."""
+        """Serialize key and start."""
         if value is None:
             return None
         return _key_bytes(self.inner, topic, value) + self.serialize_window(value)
 
     def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
-        """The windowed key."""
+        """Deserialize a windowed key."""
         if data is None:
             return None
         _check_length(topic, data, LONG.size)
@@ -128,29 +128,29 @@ class SessionWindowedSerde(Generic[K]):
     """Keys of session tables in topics."""
 
     def __init__(self, inner: Serde[K] | None) -> None:
-        """Sessions whose keys `inner` writes; None: the application's default."""
+        """`inner` is the serde of plain keys; None: the application's default."""
         self.inner = inner
 
     def with_default(self, default: Serde[K]) -> "SessionWindowedSerde[K]":
-        """The same with an inner serde."""
+        """The same with an inner serde, unless it has one."""
         return self if self.inner is not None else SessionWindowedSerde(default)
 
     def serialize_inner(self, topic: str, key: Windowed[K]) -> bytes | None:
-        """The key without its session: what it is partitioned by."""
+        """Serialize the key without its session, for partitioning."""
         return given_inner(self.inner).serialize(topic, key.key)
 
     def serialize_window(self, key: Windowed[K]) -> bytes:
-        """What follows the bytes of the plain key."""
+        """Serialize the window, which follows the plain key."""
         return PAIR.pack(key.end_ms, key.start_ms)
 
     def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
-        """Key, end and start."""
+        """Serialize key, end and start."""
         if value is None:
             return None
         return _key_bytes(self.inner, topic, value) + self.serialize_window(value)
 
     def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
-        """The session's key."""
+        """Deserialize the key of a session."""
         if data is None:
             return None
         _check_length(topic, data, PAIR.size)
@@ -160,22 +160,22 @@ class SessionWindowedSerde(Generic[K]):
 
 
 class ChangeSerde:
-    """Changes of a table on their way through a repartition topic.
+    """Changes of a table in a repartition topic.
 
-    Written as Kafka 3.4 and later do; what a newer one writes, with "is latest", is read too.
+    Written as by Kafka 3.4 and later; the newer format, with "is latest", is read, too.
     """
 
     # Any: the values of the table.
     def __init__(self, inner: Serde[Any] | None) -> None:
-        """Changes whose values `inner` writes; None: the application's default."""
+        """`inner` is the serde of values; None: the application's default."""
         self.inner = inner
 
     def with_default(self, default: Serde[Any]) -> "ChangeSerde":
-        """The same with an inner serde."""
+        """The same with an inner serde, unless it has one."""
         return self if self.inner is not None else ChangeSerde(default)
 
     def serialize(self, topic: str, value: Change | None) -> bytes | None:
-        """The new value, the old one, or both, and which it is."""
+        """Serialize the new value, the old one, or both, and a flag for which they are."""
         if value is None:
             return None
         new, old, _ = value
@@ -194,7 +194,7 @@ class ChangeSerde:
         return zigzag(len(new_data)) + new_data + old_data + b"\2"
 
     def deserialize(self, topic: str, data: bytes | None) -> Change | None:
-        """The change."""
+        """Deserialize a change."""
         if data is None:
             return None
         flag = data[-1] if data else 255
@@ -213,12 +213,12 @@ class ChangeSerde:
         raise SerdeError(
             f"cannot decode as change: unknown flag {flag}",
             at=f'topic "{topic}"',
-            hint="only the repartition topic of a table aggregation holds changes",
+            hint="only the repartition topic of a table aggregation has changes",
         )
 
 
 def zigzag(number: int) -> bytes:
-    """Kafka's varint of a number that is not negative.
+    """Encode a number that is not negative as Kafka's varint.
 
     >>> zigzag(1).hex(), zigzag(300).hex()
     ('02', 'd804')
@@ -233,7 +233,7 @@ def zigzag(number: int) -> bytes:
 
 
 def read_zigzag(data: bytes) -> tuple[int, int]:
-    """The number that bytes begin with, and how many bytes it takes."""
+    """Decode the varint at the start of bytes; returns the number and its size."""
     number = 0
     for index, byte in enumerate(data):
         number |= (byte & 0x7F) << (7 * index)
@@ -243,7 +243,7 @@ def read_zigzag(data: bytes) -> tuple[int, int]:
 
 
 def given_inner(inner: Serde[T] | None) -> Serde[T]:
-    """The inner serde; a task has filled in the default before it uses one."""
+    """The inner serde; a task replaces None by the default before it uses one."""
     assert inner is not None, "the application's default was not filled in"
     return inner
 

@@ -1,4 +1,4 @@
-"""Timestamp extractors: which time a record has."""
+"""Timestamp extractors."""
 
 import logging
 from typing import Protocol
@@ -9,22 +9,22 @@ logger = logging.getLogger(__name__)
 
 
 class TimestampExtractor(Protocol):
-    """The time of a record: its own, one inside its value, the wall clock.
+    """Returns the timestamp of a record, for example its own or one inside its value.
 
-    A negative time drops the record.
+    A negative timestamp drops the record.
     """
 
     def __call__(
         self, key: object, value: object, timestamp_ms: int, partition_time_ms: int
     ) -> int:
-        """The time to use; `partition_time_ms` is the largest so far of its partition, or -1."""
+        """The timestamp; `partition_time_ms` is the largest one of the partition so far, or -1."""
         ...
 
 
 def fail_on_invalid_timestamp(
     key: object, value: object, timestamp_ms: int, partition_time_ms: int
 ) -> int:
-    """The record's own time; a negative one stops the application."""
+    """The record's own timestamp; a negative one stops the application."""
     if timestamp_ms < 0:
         raise InvalidTimestamp(
             f"the record has timestamp {timestamp_ms}",
@@ -37,7 +37,7 @@ def fail_on_invalid_timestamp(
 def log_and_skip_on_invalid_timestamp(
     key: object, value: object, timestamp_ms: int, partition_time_ms: int
 ) -> int:
-    """The record's own time; records with a negative one are dropped."""
+    """The record's own timestamp; records with a negative one are dropped."""
     if timestamp_ms < 0:
         logger.warning("a record with timestamp %d is skipped", timestamp_ms)
     return timestamp_ms
@@ -46,7 +46,7 @@ def log_and_skip_on_invalid_timestamp(
 def use_partition_time_on_invalid_timestamp(
     key: object, value: object, timestamp_ms: int, partition_time_ms: int
 ) -> int:
-    """The record's own time, or the largest of its partition so far."""
+    """The record's own timestamp, or the largest one of its partition so far."""
     if timestamp_ms >= 0:
         return timestamp_ms
     if partition_time_ms < 0:

@@ -1,7 +1,7 @@
-"""Topology: what will run. Immutable; made by a TopologyBuilder, by hand or by the DSL.
+"""Topology: an immutable description of the nodes, built by a TopologyBuilder or by the DSL.
 
-Names of internal topics (repartition topics and changelogs) stand here without the application's
-id; a task puts it in front: "<application id>-<name>".
+Names of internal topics (repartition topics and changelogs) do not have the prefix of the
+application id here; a task adds it: "<application id>-<name>".
 """
 
 import re
@@ -17,16 +17,16 @@ from streams.record import Headers, Position
 from streams.state.store import StoreSpec
 from streams.stream_time import TimestampExtractor
 
-# Which topic a record goes to: key, value, timestamp_ms, headers, where its input came from.
+# Chooses the topic of a record: key, value, timestamp_ms, headers, position of its input.
 TopicChooser = Callable[[object, object, int, Headers, Position | None], str]
-# Which partitions a record goes to: topic, key, value, how many there are. None: as its key says;
-# several: to each; an empty set: to none.
+# Chooses the partitions of a record: topic, key, value, partition count. None: by its key; several:
+# the record is sent to each; an empty set: it is not sent.
 Partitioner = Callable[[str, object, object, int], int | frozenset[int] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceNode:
-    """Reads topics. Serdes left out are the application's defaults."""
+    """Reads topics. Without serdes, it has the application's defaults."""
 
     name: str
     topics: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class SourceNode:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorNode:
-    """Does something with the records of its parents."""
+    """Processes the records of its parents."""
 
     name: str
     operator: Operator
@@ -81,7 +81,7 @@ class GlobalStore:
     topic: str
     source: SourceNode
     processor: ProcessorNode
-    number: int = 0  # global stores are counted among the sub-topologies
+    number: int = 0  # global stores are numbered together with the sub-topologies
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class SubTopology:
 
     @property
     def source_topics(self) -> tuple[str, ...]:
-        """Topics that its sources name, sorted."""
+        """The topics of its sources, sorted."""
         names = {
             topic for node in self.nodes if isinstance(node, SourceNode) for topic in node.topics
         }
@@ -103,21 +103,21 @@ class SubTopology:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Everything that a runtime must know."""
+    """All nodes, stores and topics of an application."""
 
     sub_topologies: tuple[SubTopology, ...]
     stores: Mapping[str, StoreSpec]
     global_stores: Mapping[str, GlobalStore] = field(default_factory=dict)
     repartition_topics: Mapping[str, RepartitionTopic] = field(default_factory=dict)
-    # Changelog of each store that has one. In `source_changelogs` it is a source topic itself
-    # (as the user named it); else an internal topic.
+    # The changelogs of stores. For those in `source_changelogs` it is a source topic
+    # (with the user's name); for others an internal topic.
     changelogs: Mapping[str, str] = field(default_factory=dict)
     source_changelogs: frozenset[str] = frozenset()  # stores
     # Topics that must have equal partition counts.
     copartitions: tuple[frozenset[str], ...] = ()
 
     def store_spec(self, name: str) -> StoreSpec:
-        """A store by its name, global or not; StoreNotFound when there is none."""
+        """A store by its name, global or not; raises StoreNotFound."""
         if name in self.global_stores:
             return self.global_stores[name].spec
         if name in self.stores:
@@ -126,7 +126,7 @@ class Topology:
         raise StoreNotFound(f'there is no store "{name}"', hint=f"stores are {known}")
 
     def describe(self) -> str:
-        """The text that Kafka Streams' TopologyDescription has."""
+        """Describe the topology in the format of Kafka Streams' TopologyDescription."""
         parts: list[SubTopology | GlobalStore] = [
             *self.sub_topologies,
             *self.global_stores.values(),

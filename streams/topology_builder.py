@@ -1,4 +1,4 @@
-"""TopologyBuilder: nodes, stores and topics by hand; the way below the DSL.
+"""TopologyBuilder: builds topologies of nodes, stores and topics; the DSL uses it.
 
     builder = TopologyBuilder()
     builder.add_source("clicks", "clicks-topic")
@@ -6,7 +6,7 @@
     builder.add_sink("counts", "counts-topic", "count")
     topology = builder.build()
 
-Every mistake is reported where it is made: the error's `at` is the user's line.
+Errors are raised immediately; their `at` is the line of the user's call.
 """
 
 import re
@@ -45,14 +45,14 @@ class _Store:
 
     spec: StoreSpec
     users: list[str] = field(default_factory=list)
-    source_topic: str | None = None  # its changelog, when it is a topic that the user names
+    source_topic: str | None = None  # its changelog, if that is a source topic
 
 
 class TopologyBuilder:
-    """Collects nodes; `build` gives the immutable Topology. Parents come before their children."""
+    """Collects nodes; `build` returns the immutable Topology. Add parents before children."""
 
     def __init__(self, where: Callable[[], str] = user_line) -> None:
-        """`where` says which line of the user an error is about."""
+        """`where` returns the line of the user's call, for errors."""
         self._where = where
         self._nodes: dict[str, Node] = {}
         self._stores: dict[str, _Store] = {}
@@ -75,7 +75,7 @@ class TopologyBuilder:
         timestamp_extractor: TimestampExtractor | None = None,
         offset_reset: str | None = None,
     ) -> "TopologyBuilder":
-        """Read topics, or all whose whole name matches a pattern."""
+        """Add a source for topics, or for all topics whose whole name matches a pattern."""
         pattern = topics if isinstance(topics, re.Pattern) else None
         listed: tuple[str, ...] = ()
         if not isinstance(topics, re.Pattern):
@@ -105,7 +105,7 @@ class TopologyBuilder:
         *,
         stores: Iterable[str | StoreSpec] = (),
     ) -> "TopologyBuilder":
-        """A node that runs an Operator, or a Processor that a class or function makes.
+        """Add a node that runs an Operator, or a Processor that a class or function returns.
 
         `stores` are names of stores added before, or specifications of new ones.
         """
@@ -129,7 +129,7 @@ class TopologyBuilder:
         value_serde: Serde[Any] | None = None,
         partitioner: Partitioner | None = None,
     ) -> "TopologyBuilder":
-        """Write to a topic, or to the one that a function names for each record."""
+        """Add a sink for a topic, or for the topic that a function returns for each record."""
         self._check_new_node(name)
         listed = self._check_parents(name, parents)
         for parent in listed:
@@ -159,7 +159,7 @@ class TopologyBuilder:
         return self
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> "TopologyBuilder":
-        """Let a processor use stores that are added already."""
+        """Connect a processor to stores that were added before."""
         node = self._nodes.get(processor)
         if not isinstance(node, ProcessorNode):
             raise self._error(
@@ -177,7 +177,7 @@ class TopologyBuilder:
             store = self._stores.get(name)
             if store is None:
                 raise self._error(
-                    f'processor "{processor}" asks for store "{name}", which does not exist',
+                    f'processor "{processor}" uses store "{name}", which does not exist',
                     self._known("stores", self._stores),
                 )
             if processor not in store.users:
@@ -186,7 +186,7 @@ class TopologyBuilder:
         return self
 
     def connect_source_store_and_topic(self, store: str, topic: str) -> "TopologyBuilder":
-        """Let a source topic be the changelog of a store."""
+        """Use a source topic as the changelog of a store."""
         self._stores[store].source_topic = topic
         return self
 
@@ -202,7 +202,7 @@ class TopologyBuilder:
         value_serde: Serde[Any] | None = None,
         timestamp_extractor: TimestampExtractor | None = None,
     ) -> "TopologyBuilder":
-        """A store that every instance fills with all partitions of a topic."""
+        """Add a store that every instance fills from all partitions of a topic."""
         self._check_new_node(source_name)
         self._check_new_node(processor_name)
         if source_name == processor_name:
@@ -241,7 +241,7 @@ class TopologyBuilder:
         value_serde: Serde[Any] | None = None,
         timestamp_extractor: TimestampExtractor | None = None,
     ) -> "TopologyBuilder":
-        """A store filled from a topic that is its changelog too; others only read it."""
+        """Add a store that is filled from a topic, which is also its changelog."""
         self.add_source(
             source_name,
             topic,
@@ -256,12 +256,12 @@ class TopologyBuilder:
     # ---- topics
 
     def add_repartition_topic(self, name: str, partitions: int | None = None) -> "TopologyBuilder":
-        """An internal topic between two parts of the topology."""
+        """Add an internal topic between two sub-topologies."""
         self._repartition_topics[name] = RepartitionTopic(name, partitions)
         return self
 
     def copartition(self, topics: Iterable[str]) -> "TopologyBuilder":
-        """Topics that must have equal partition counts."""
+        """Require equal partition counts of topics."""
         group = frozenset(topics)
         if len(group) > 1 and group not in self._copartitions:
             self._copartitions.append(group)
@@ -270,7 +270,7 @@ class TopologyBuilder:
     # ---- the result
 
     def build(self) -> Topology:
-        """The topology; the builder may be used on."""
+        """Build the topology; the builder can still be used."""
         self._check_complete()
         groups = self._groups()
         global_nodes = {
@@ -378,7 +378,7 @@ class TopologyBuilder:
 
     def _read_twice(self, topic: str, reader: str) -> TopologyError:
         return self._error(
-            f'topic "{topic}" is already read by source "{reader}"', "let both use one source"
+            f'topic "{topic}" is already read by source "{reader}"', "use one source for both"
         )
 
     def _operator(self, given: Operator | Callable[[], Any]) -> Operator:

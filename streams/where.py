@@ -1,4 +1,4 @@
-"""Where in the user's code a topology is being built: errors say it."""
+"""The line of the user's code that builds a topology, for errors."""
 
 import sys
 from pathlib import Path

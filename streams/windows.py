@@ -1,11 +1,11 @@
-"""Windows: what the user asks for, and the arithmetic of which windows a time belongs to; pure.
+"""Windows, and to which of them a timestamp belongs; pure.
 
     kind       bounds               belongs to                          a record is too late when
     tumbling   [start, start+size)  exactly one                         end <= stream time - grace
     hopping    [start, start+size)  up to ceil(size / advance)          the same, window by window
     sliding    [t-d, t] inclusive   those ending at, or 1 ms after, ... end < stream time - grace
     session    [first, last]        one, merged of all within the gap   end + gap < time - grace
-    unlimited  [start, forever)    one                                 never
+    unlimited  [start, unlimited)  one                                 never
 
 Durations are milliseconds or timedelta.
 """
@@ -45,7 +45,7 @@ def _positive(name: str, value: int) -> None:
 class TimeWindows:
     """Windows of one size that start every `advance_ms`: tumbling when both are equal.
 
-    Made by `tumbling` and `hopping`.
+    Created by `tumbling` and `hopping`.
     """
 
     size_ms: int
@@ -53,7 +53,7 @@ class TimeWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check the arguments."""
         _positive("size", self.size_ms)
         _not_negative("grace", self.grace_ms)
         if not 0 < self.advance_ms <= self.size_ms:
@@ -63,7 +63,7 @@ class TimeWindows:
             )
 
     def starts(self, timestamp_ms: int) -> Iterator[int]:
-        """Starts of the windows that hold a time, oldest first; none is negative."""
+        """The starts of the windows that contain a timestamp, oldest first; none is negative."""
         advance = self.advance_ms
         first = max(0, timestamp_ms - self.size_ms + advance) // advance * advance
         return iter(range(first, timestamp_ms + 1, advance))
@@ -71,12 +71,12 @@ class TimeWindows:
 
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows:
-    """One window from a start on, forever."""
+    """One window that never ends."""
 
     start_ms: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check the arguments."""
         _not_negative("start", self.start_ms)
 
 
@@ -88,30 +88,30 @@ class SlidingWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check the arguments."""
         _not_negative("difference", self.difference_ms)
         _not_negative("grace", self.grace_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """Windows that grow as long as records come within the gap."""
+    """Windows that grow as long as records arrive within the gap."""
 
     gap_ms: int
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check the arguments."""
         _positive("gap", self.gap_ms)
         _not_negative("grace", self.grace_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
-    """How far the other record may lie: other in [time - before, time + after], both inclusive.
+    """How far apart records are joined: other in [time - before, time + after], both inclusive.
 
-    `eager_unmatched` is Kafka's behaviour before 3.1: unmatched results at once, and again when a
-    match comes later.
+    With `eager_unmatched`, as in Kafka before 3.1, unmatched results are emitted immediately, and
+    again if a match arrives later.
     """
 
     before_ms: int
@@ -120,7 +120,7 @@ class JoinWindows:
     eager_unmatched: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check the arguments."""
         _not_negative("grace", self.grace_ms)
         if self.before_ms + self.after_ms < 0:
             raise TopologyError(
@@ -130,7 +130,7 @@ class JoinWindows:
 
     @property
     def size_ms(self) -> int:
-        """From the earliest to the latest."""
+        """The size of the join window."""
         return self.before_ms + self.after_ms
 
 
@@ -138,7 +138,7 @@ Windows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
 
 
 def tumbling(size: Duration, *, grace: Duration = 0) -> TimeWindows:
-    """Windows side by side.
+    """Windows that do not overlap and have no gaps.
 
     >>> tumbling(timedelta(minutes=1), grace=timedelta(seconds=5))
     TimeWindows(size_ms=60000, advance_ms=60000, grace_ms=5000)
@@ -148,7 +148,7 @@ def tumbling(size: Duration, *, grace: Duration = 0) -> TimeWindows:
 
 
 def hopping(size: Duration, advance: Duration, *, grace: Duration = 0) -> TimeWindows:
-    """Windows that overlap: a new one every `advance`."""
+    """Windows that overlap: one starts every `advance`."""
     return TimeWindows(
         milliseconds(size, "size"), milliseconds(advance, "advance"), milliseconds(grace, "grace")
     )
@@ -176,7 +176,7 @@ def join_within(
     after: Duration | None = None,
     grace: Duration = 0,
 ) -> JoinWindows:
-    """The window of a stream-stream join: the same to both sides, or each side its own."""
+    """The window of a stream-stream join: the same before and after, or different."""
     given = 0 if difference is None else difference
     return JoinWindows(
         milliseconds(given if before is None else before, "before"),

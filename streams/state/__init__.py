@@ -1,1 +1,1 @@
-"""Stores, their changelogs and how they come back after a crash."""
+"""State stores, their changelogs, and how they are restored."""

@@ -1,11 +1,11 @@
-"""Backing, Database: where the rows of stores are between commits."""
+"""Backing, Database: the committed rows of stores."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-FIRST_BLOCK_ROWS = 8  # a scan asks for more and more
+FIRST_BLOCK_ROWS = 8  # blocks of a scan grow
 LAST_BLOCK_ROWS = 4096
 
 
@@ -23,28 +23,28 @@ class Backing(Protocol):
         ...
 
     def count(self) -> int:
-        """About how many rows there are."""
+        """The approximate number of rows."""
         ...
 
     @property
     def size_bytes(self) -> int:
-        """About how many bytes the rows are, wherever they are."""
+        """The approximate size of the rows, on disk or in memory."""
         ...
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory the rows take."""
+        """The approximate memory that the rows use."""
         ...
 
     @property
     def is_memory(self) -> bool:
-        """Whether a read costs no more than one of a cache."""
+        """Whether the rows are in memory, so that they need no cache."""
         ...
 
 
 @dataclass(slots=True)
 class Write:
-    """What a commit changes, as one step: rows by store, what has expired, and facts of the task.
+    """The changes of a commit, applied atomically: rows, expired rows, and facts of the task.
 
     None deletes a row or a fact. `expired` deletes all rows of a store before the given key.
     """
@@ -62,11 +62,11 @@ class Database(Protocol):
         ...
 
     def facts(self) -> dict[bytes, bytes]:
-        """What was written beside the rows."""
+        """The facts that were written with the rows."""
         ...
 
     def write(self, write: Write) -> None:
-        """Change everything or nothing."""
+        """Apply all changes, or none."""
         ...
 
     def close(self) -> None:
@@ -79,19 +79,19 @@ class Databases(Protocol):
     """Opens databases: RocksDB's, or those of a simulation; see `streams.state.databases`."""
 
     def open(self, path: Path, stores: Sequence[str]) -> Database:
-        """The database in a folder, a new one if there is none or it is damaged.
+        """Open the database in a directory; create one if there is none or it is damaged.
 
-        Stores that are no longer asked for are deleted.
+        Stores that are not in `stores` are deleted.
         """
         ...
 
     def limit_memory(self, cache_bytes: int, write_buffer_bytes: int) -> None:
-        """Let databases that are opened from now on use so much memory together."""
+        """Limit the memory that all databases opened from now on use together."""
         ...
 
     @property
     def memory_bytes(self) -> int:
-        """How much memory all databases of the process use."""
+        """The memory that all databases of the process use."""
         ...
 
 
@@ -104,8 +104,8 @@ def scan_in_blocks(
 ) -> Iterator[Row]:
     """Rows from `first` up to, not including, `before`, read block by block.
 
-    `read` gives at most so many rows from `first` on, or backwards from before `before`; it may
-    pass the other end.
+    `read` returns at most so many rows from `first` on, or backwards from `before`; rows beyond the
+    other end are ignored.
     """
     size = FIRST_BLOCK_ROWS
     while True:

@@ -1,11 +1,11 @@
-"""Changelogs: the topic of a store, and how it is configured; as Kafka Streams does it.
+"""Changelogs: the name and the configuration of a store's topic; as in Kafka Streams.
 
     key-value, LRU    compact
     window, session   compact,delete; retention.ms = retention + 24 h
     versioned         compact; min.compaction.lag.ms = history + 24 h
 
 The records of a changelog have the keys of `key_layout` without segments, plain values, and as
-timestamp the time of the value (of a version: from when it is valid).
+timestamp that of the value (for a version, the start of its validity).
 """
 
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ def changelog_config(
     additional_retention_ms: int = ADDITIONAL_RETENTION_MS,
     topic_config: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """Settings of a store's changelog topic; what the user has set for the store wins.
+    """Settings of a store's changelog topic; the user's settings of the store take precedence.
 
-    `topic_config` is what the user has set for all internal topics.
+    `topic_config` are the user's settings of all internal topics.
     """
     config = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
     if spec.kind in _BY_TIME and spec.retention_ms != NO_LIMIT:

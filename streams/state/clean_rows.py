@@ -1,27 +1,27 @@
-"""CleanRows: committed rows that stay in memory, within a budget of bytes.
+"""CleanRows: a cache of committed rows, limited in bytes.
 
-Rows are kept by generation, newest first: what was read since the last commit, what the last
-commit wrote, and so on. A commit hands over its rows as a whole, so it costs nothing per row. Once
-half of the budget is used, a row that is found in an older generation moves to the youngest, so
-rows in use stay. When the budget is used up the oldest generation goes. Small neighbours are
-merged: there are never many.
+Rows are cached in generations, newest first: the rows read since the last commit, the rows that the
+last commit wrote, and so on. A commit adds its rows as a whole, so it costs nothing per row. Once
+half of the limit is used, a row that is found in an older generation moves to the newest, so that
+rows in use are kept. When the limit is reached the oldest generation is dropped. Small neighbouring
+generations are merged, so there are never many.
 
 Each row has a time: a window its start, rows of other kinds of stores 0. The cache knows up to
-which time rows may be on disk only. Rows of later times are here or nowhere, so no reader looks for
-them on disk: that is most of what a window aggregate asks for.
+which time there can be rows on disk that are not cached. Rows of later times are cached or do not
+exist, so they are not looked up on disk: that is the most frequent case of a window aggregate.
 """
 
 from streams.state.key_layout import TIME_MAX
 
-# A generation grows by merging up to this share of the budget, so that not too much goes at once.
+# A merged generation has at most this share of the limit, so that not too much is dropped at once.
 SHARE_MAX = 8
-ENTRY_BYTES = 160  # of the objects and the places in dicts, beside the contents
+ENTRY_BYTES = 160  # of the objects and dict entries, in addition to the contents
 
 Rows = dict[bytes, bytes | None]
 
 
 class _Absent:
-    """Distinguishes "not here" from "known to be deleted"."""
+    """Distinguishes "not cached" from "known to be deleted"."""
 
 
 ABSENT = _Absent()
@@ -43,28 +43,28 @@ class CleanRows:
     )
 
     def __init__(self, bytes_max: int) -> None:
-        """Keep rows of up to this many bytes; none when it is 0."""
+        """Cache rows of up to this many bytes; none if it is 0."""
         self._bytes_max = bytes_max
         self.young: Rows = {}
         self._young_bytes = 0
         self.older: list[Rows] = []  # newest first
         self._sizes: list[int] = []
-        self._times: list[int] = []  # no row of a generation has a later time
+        self._times: list[int] = []  # the latest time of a row in each generation
         self._latest_ms = 0
-        self.is_filling = False  # whether rows in use must move, lest they go
-        self.missing_until_ms = TIME_MAX  # until it is known what is on disk
+        self.is_filling = False  # whether rows in use must be moved, so that they are not dropped
+        self.missing_until_ms = TIME_MAX  # until `on_disk` is called
 
     def on_disk(self, until_ms: int) -> None:
-        """All rows on disk have times up to this one; below 0: there are none."""
+        """Set the latest time of rows on disk; below 0: there are none."""
         self.missing_until_ms = self._latest_ms = until_ms
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory the rows take."""
+        """The approximate memory that the rows use."""
         return self._young_bytes + sum(self._sizes)
 
     def get(self, key: bytes) -> bytes | _Absent | None:
-        """The value of a key, None when it is known to be deleted; ABSENT when it is not here."""
+        """The value of a key; None if it is known to be deleted, ABSENT if it is not cached."""
         found: bytes | _Absent | None = self.young.get(key, ABSENT)
         if found is not ABSENT:
             return found
@@ -77,7 +77,7 @@ class CleanRows:
         return ABSENT
 
     def keep(self, key: bytes, value: bytes | None) -> None:
-        """Remember a row that was read."""
+        """Cache a row that was read."""
         if not self._bytes_max:
             return
         self.young[key] = value
@@ -86,7 +86,7 @@ class CleanRows:
             self._age()
 
     def committed(self, rows: Rows, size: int, latest_ms: int) -> None:
-        """Take over what a commit has written; `rows` belong to the cache from now on.
+        """Add the rows that a commit has written; the cache owns `rows` from now on.
 
         No row in the store has a later time than `latest_ms`.
         """
@@ -100,7 +100,7 @@ class CleanRows:
         self._add(rows, size)
 
     def limit(self, bytes_max: int) -> None:
-        """Keep at most this many bytes from now on."""
+        """Reduce the limit to this many bytes."""
         self._bytes_max = min(self._bytes_max, bytes_max)
         self._drop()
 
@@ -111,7 +111,7 @@ class CleanRows:
 
     def _add(self, rows: Rows, size: int) -> None:
         older, sizes, times = self.older, self._sizes, self._times
-        # A neighbour that is not much larger takes the rows in: each row moves a few times only.
+        # Merge with a neighbour that is not much larger: each row is moved only a few times.
         while older and sizes[0] <= 2 * size and sizes[0] + size <= self._bytes_max // SHARE_MAX:
             before = older.pop(0)
             count = len(before)

@@ -1,8 +1,8 @@
-"""StoreCodec: keys and values of a store to bytes and back.
+"""StoreCodec: converts keys and values of a store to bytes and back.
 
-For serdes that we know, `encode_*` and `decode_*` are what the serde does inside, without the calls
-in between. They take no None, and what they raise is of no use to a user: callers catch it and ask
-`key_bytes`, `value_bytes`, `value_of`, which go through the serde itself and raise its error.
+For known serdes, `encode_*` and `decode_*` are faster equivalents of the serde's methods. They do
+not accept None, and their errors are not useful to users: callers catch them and call `key_bytes`,
+`value_bytes` or `value_of`, which use the serde itself and raise its error.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import orjson
 from broker.serde import BindableSerde, DoubleSerde, JsonSerde, LongSerde, Serde, StringSerde
 from streams.errors import StoreError
 
-# Any below, because each store has types of its own.
+# Any below, because stores have different types.
 Encode = Callable[[Any], bytes | None]
 Decode = Callable[[bytes], Any]
 
@@ -82,24 +82,24 @@ class StoreCodec:
         )
 
     def raw_key(self, key: object) -> bytes:
-        """`key_bytes`, faster."""
+        """As `key_bytes`, but faster."""
         try:
             raw = self.encode_key(key)
-        except Exception:  # the serde says it better
+        except Exception:  # the serde raises a better error
             raw = None
         return self.key_bytes(key) if raw is None else raw
 
     def raw_value(self, value: object) -> bytes | None:
-        """`value_bytes`, faster."""
+        """As `value_bytes`, but faster."""
         if value is None:
             return None
         try:
             return self.encode_value(value)
-        except Exception:  # the serde says it better
+        except Exception:  # the serde raises a better error
             return self.value_bytes(value)
 
     def key_bytes(self, key: object) -> bytes:
-        """A key in bytes; a key that is None raises StoreError."""
+        """Serialize a key; None raises StoreError."""
         raw = self.key_serde.serialize(self.topic, key)
         if raw is None:
             raise StoreError(
@@ -110,13 +110,13 @@ class StoreCodec:
         return raw
 
     def value_bytes(self, value: object) -> bytes | None:
-        """A value in bytes."""
+        """Serialize a value."""
         return self.value_serde.serialize(self.topic, value)
 
     def value_of(self, data: bytes) -> Any:
-        """The value of bytes."""
+        """Deserialize a value."""
         return self.value_serde.deserialize(self.topic, data)
 
     def key_of(self, raw: bytes) -> Any:
-        """The key of bytes."""
+        """Deserialize a key."""
         return self.key_serde.deserialize(self.topic, raw)

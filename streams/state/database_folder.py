@@ -1,10 +1,10 @@
-"""DatabaseFolder: what becomes of a database that is damaged, locked or without space.
+"""DatabaseFolder: handles databases that are damaged, locked or out of space.
 
     <task>/rocksdb/          the database
     <task>/rocksdb.damaged   a read has found damage: the next start deletes the database
 
 A database that cannot be opened, or that was found damaged while reading, is deleted and logged;
-its stores come back from their changelogs.
+its stores are restored from their changelogs.
 """
 
 import logging
@@ -16,9 +16,9 @@ from streams.errors import StateDirectoryLocked, StoreError, StoreNotReady
 
 logger = logging.getLogger(__name__)
 
-DAMAGED = "damaged"  # a file of this name beside the database: delete it before opening
+DAMAGED = "damaged"  # suffix of the marker file: delete the database before opening
 
-# Errors that a new database would have too, or that say nothing about the files.
+# Errors that a new database would have, too, or that do not mean damage.
 _NOT_DAMAGE = (
     "No space left",
     "Permission denied",
@@ -30,10 +30,9 @@ _LOCKED = ("lock hold by current process", "LOCK: Resource temporarily unavailab
 
 
 class DatabaseFolder:
-    """The folder of one database."""
+    """The directory of one database."""
 
     def __init__(self, files: FileSystem, path: Path) -> None:
-        """Nothing is touched before it is needed."""
         self.path = path
         self.files = files
         self._marker = str(path.with_name(f"{path.name}.{DAMAGED}"))
@@ -44,7 +43,7 @@ class DatabaseFolder:
             self.rebuild("a read found damage")
 
     def rebuild(self, reason: str) -> None:
-        """Delete the database; a new one is made in its place."""
+        """Delete the database, so that a new one is created."""
         logger.warning(
             "state in %s cannot be used (%s): it is deleted and restored from the changelogs",
             self.path,
@@ -54,7 +53,7 @@ class DatabaseFolder:
         self.files.unlink(self._marker)
 
     def raise_unless_damage(self, error: Exception) -> None:
-        """Raise errors that say nothing about the files: they are in use, or the disk is full."""
+        """Raise errors that are not damage: the database is in use, or the disk is full."""
         problem = str(error)
         if any(words in problem for words in _LOCKED):
             raise StateDirectoryLocked(
@@ -70,10 +69,10 @@ class DatabaseFolder:
             ) from error
 
     def failed(self, problem: str, store: str) -> StoreError:
-        """The error to raise; damage is noted, so that the next start makes a new database."""
-        hint = "free space, or check the disk; nothing is lost, the changelog has it"
+        """Create the error to raise; mark damage, so that the next start creates a new database."""
+        hint = "free space, or check the disk; nothing is lost, the changelog has all records"
         if not any(words in problem for words in _NOT_DAMAGE):
-            with suppress(OSError):  # without the marker, a read finds the damage again
+            with suppress(OSError):  # without the marker, the next read finds the damage again
                 self.files.write_file(self._marker, b"", durable=False)
             logger.error("state in %s is damaged: %s", self.path, problem)
             hint = "start the task again: the store is rebuilt from its changelog"

@@ -1,4 +1,4 @@
-"""Which databases stores are in: RocksDB's, unless the machine has others, as a simulated one."""
+"""Chooses the databases of stores: RocksDB, unless the machine has others, as in a simulation."""
 
 from broker.machine import Machine
 from streams.state.backing import Databases
@@ -6,7 +6,7 @@ from streams.state.rocks import RocksDatabases
 
 
 def databases_of(machine: Machine) -> Databases:
-    """What opens the databases of persistent stores."""
+    """The object that opens the databases of persistent stores."""
     if machine.databases is None:
         return RocksDatabases(machine.files)
     assert isinstance(machine.databases, Databases), "see streams.state.backing"

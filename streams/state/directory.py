@@ -1,12 +1,13 @@
-"""StateDirectory: where the stores of an application's tasks are on disk, and who may use them.
+"""StateDirectory: the directories of an application's tasks, and their locks.
 
-    <state_dir>/<application id>/<task>/        one folder per task, for example "0_3"
+    <state_dir>/<application id>/<task>/        one directory per task, for example "0_3"
     <state_dir>/<application id>/<task>/.lock   locked by the process that runs the task
     <state_dir>/<application id>/<task>/rocksdb/
 
-A lock is the operating system's (flock), so it ends with the process, however that ends. Tasks that
-went elsewhere leave their folders: if they come back, only the newest part of the changelog must be
-read. Clean-up removes directories that are not locked and were unused for long.
+A lock is one of the operating system (flock), so it is released when the process ends for any
+reason. The directories of tasks that moved away are kept: if the tasks return, only the end of the
+changelog must be read. Clean-up removes directories that are not locked and were not used for a
+long time.
 """
 
 import re
@@ -22,36 +23,35 @@ TASK = re.compile(r"\d+_\d+")
 
 
 class TaskDirectory:
-    """A task's folder, locked until `release`."""
+    """The directory of a task, locked until `release`."""
 
     def __init__(self, path: Path, lock: OpenFile, mark_used: Callable[[], None]) -> None:
         self.path = path
-        self.mark_used = mark_used  # clean-up looks at when the folder was used last
+        self.mark_used = mark_used  # sets the time of last use, for clean-up
         self._lock: OpenFile | None = lock
 
     def release(self) -> None:
-        """Let another process use the folder."""
+        """Release the lock."""
         self._lock = None  # closed with the last reference
 
 
 class StateDirectory:
-    """The folders of one application. Several processes may use the same one."""
+    """The directories of one application. Several processes can use them."""
 
     def __init__(self, state_dir: str | Path, application_id: str, machine: Machine) -> None:
-        """Nothing is made before a task needs it."""
         self.path = Path(state_dir) / application_id
         self._clock = machine.clock
         self._files = machine.files
 
     def lock(self, task: str) -> TaskDirectory:
-        """Take a task's folder for this process; StateDirectoryLocked when another has it."""
+        """Lock the directory of a task; raises StateDirectoryLocked if another process has it."""
         path = self.path / task
         while True:
             self._files.make_folder(str(path))
             try:
                 lock = self._files.lock(str(path / LOCK))
             except FileNotFoundError:
-                continue  # clean-up removed the folder between our two steps
+                continue  # clean-up removed the directory between the two steps
             except BlockingIOError as error:
                 raise StateDirectoryLocked(
                     f'the state of task "{task}" is in use',
@@ -66,7 +66,7 @@ class StateDirectory:
         self._files.set_modified_ms(str(path), self._clock.now_ms())
 
     def tasks(self) -> list[str]:
-        """Tasks that have a folder, used or not."""
+        """Tasks that have a directory, locked or not."""
         try:
             names = self._files.list_folder(str(self.path))
         except FileNotFoundError:
@@ -74,12 +74,12 @@ class StateDirectory:
         return sorted(name for name in names if TASK.fullmatch(name))
 
     def clean(self, *, unused_for_ms: int, keep: Collection[str] = ()) -> list[str]:
-        """Remove directories that are not locked and were last used at least this long ago."""
+        """Remove directories that are not locked and were not used for this long."""
         latest_ms = self._clock.now_ms() - unused_for_ms
         return [task for task in self.tasks() if task not in keep and self._remove(task, latest_ms)]
 
     def remove(self, task: str) -> bool:
-        """Remove the folder of a task; False when a process has it locked."""
+        """Remove the directory of a task; False if a process has locked it."""
         return self._remove(task, None)
 
     def _remove(self, task: str, latest_ms: int | None) -> bool:
@@ -100,6 +100,6 @@ class StateDirectory:
             raise StoreError(
                 f'the state of task "{task}" cannot be deleted',
                 at=str(path),
-                hint="the process must be allowed to write in the folder and its parent",
+                hint="the process needs write permission for the directory and its parent",
             )
         return True

@@ -1,7 +1,7 @@
-"""Expiry: how a store's own time moves, and which of its rows are too old.
+"""Expiry: the time of a store, and which of its rows have expired.
 
-The time of a store is the largest time put into it: not the wall clock, not the task's. It is
-written with each commit and found again by a restore.
+The time of a store is the largest time put into it: not the wall clock, and not the task's stream
+time. It is written with each commit, and recomputed by a restore.
 """
 
 from struct import Struct
@@ -17,7 +17,7 @@ _FACTS = Struct(">qi")
 class Expiry:
     """The observed time of a store, its segments, and the sequence number of duplicates.
 
-    The store's thread writes; threads of queries read single fields.
+    The store's thread writes it; threads of queries read single fields.
     """
 
     __slots__ = (
@@ -30,7 +30,6 @@ class Expiry:
     )
 
     def __init__(self, retention_ms: int) -> None:
-        """Begin before all time."""
         self.retention_ms = (1 << 62) if retention_ms == NO_LIMIT else retention_ms
         self.interval_ms = segment_interval_ms(self.retention_ms)
         self.observed_ms = NO_TIME
@@ -39,10 +38,10 @@ class Expiry:
         self._dropped_before = 0
 
     def is_live(self, time_ms: int) -> bool:
-        """Whether the segment of a time is still there, after taking the time into account."""
+        """Advance to a time; returns whether its segment has not expired."""
         if time_ms > self.observed_ms:
             if time_ms > TIME_MAX:
-                # Before it is taken into account: such a time could not be written at the commit.
+                # Before advancing, because the commit could not write such a time.
                 raise OverflowError(f"the time {time_ms} has more than 64 bits")
             self.observed_ms = time_ms
             return True
@@ -51,17 +50,17 @@ class Expiry:
 
     @property
     def earliest_ms(self) -> int:
-        """The earliest time whose rows are shown."""
+        """The earliest time whose rows are visible."""
         return max(0, self.observed_ms - self.retention_ms + 1)
 
     def segments(self, from_ms: int, to_ms: int) -> range:
-        """Segments that may hold rows of [from, to]."""
+        """The segments that can have rows of [from, to]."""
         interval = self.interval_ms
         first = max(from_ms, self.earliest_ms, 0) // interval
         return range(first, min(to_ms, self.observed_ms) // interval + 1)
 
     def expired_before(self) -> bytes | None:
-        """The first key that is not expired, if segments expired since this was asked last."""
+        """The first key that has not expired, if segments have expired since the last call."""
         first = max(0, (self.observed_ms - self.retention_ms) // self.interval_ms)
         if first <= self._dropped_before:
             return None
@@ -69,18 +68,18 @@ class Expiry:
         return segment_prefix(first)
 
     def facts(self) -> bytes:
-        """What to write with the commit."""
+        """Encode the facts to write with the commit."""
         return _FACTS.pack(self.observed_ms, self.sequence)
 
     def load(self, facts: bytes) -> None:
-        """Go on from what the last commit wrote."""
+        """Load the facts of the last commit."""
         self.observed_ms, self.sequence = _FACTS.unpack(facts)
         self._committed = (self.observed_ms, self.sequence)
 
     def committed(self) -> None:
-        """What is now is what a discard goes back to."""
+        """Store the state to which a discard returns."""
         self._committed = (self.observed_ms, self.sequence)
 
     def discard(self) -> None:
-        """Go back to the last commit."""
+        """Return to the state of the last commit."""
         self.observed_ms, self.sequence = self._committed

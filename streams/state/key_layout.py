@@ -3,16 +3,16 @@
     window row      segment 8 | key | start 8 | sequence 4
     session row     segment 8 | key | end 8   | start 8
     version row     segment 8 | key | valid_to 8 | valid_from 8     (older versions of a key)
-    latest version  0xff      | key                                 (the newest, if it is a value)
+    latest version  0xff      | key                                 (unless it is a deletion)
 
 All numbers are big-endian and never negative, so bytes sort as the numbers do. What follows the
 segment is exactly the key of Kafka's changelog, for windows and sessions.
 
-A segment holds the rows whose time (start, end, valid_to) lies in one span of `interval_ms`. What
-expires is a range of whole segments at the front, so it goes away with one range deletion.
+A segment has the rows whose time (start, end, valid_to) is in one interval of `interval_ms`.
+Expired rows are whole segments at the front, so one range deletion removes them.
 
-Keys have any length: between two rows of "a" there may be rows of "a\\0\\0". A range of bytes is
-therefore only a first cut, and who scans must compare the length too.
+Keys have any length: between two rows of "a" there may be rows of "a\\0\\0". So a range of bytes is
+only a first selection; scans must also compare the length.
 """
 
 from struct import Struct
@@ -24,7 +24,7 @@ SEGMENT_INTERVAL_MIN_MS = 60_000
 TIME_MAX = (1 << 63) - 1
 SEQUENCE_MAX = (1 << 31) - 1
 LATEST_PREFIX = b"\xff"
-AFTER_SUFFIX = b"\xff" * 9  # behind any row, when it follows the first time of its suffix
+AFTER_SUFFIX = b"\xff" * 9  # after any row with the same first time in its suffix
 
 _LONG = Struct(">q")
 _WINDOW_SUFFIX = Struct(">qi")
@@ -38,12 +38,12 @@ unpack_pair_suffix = _PAIR_SUFFIX.unpack_from
 
 
 def segment_interval_ms(retention_ms: int) -> int:
-    """How much time one segment spans."""
+    """The time interval of one segment."""
     return max(retention_ms // 2, SEGMENT_INTERVAL_MIN_MS)
 
 
 def segment_prefix(segment: int) -> bytes:
-    """What all rows of a segment begin with; also the first key that is not in the one before."""
+    """The prefix of all rows of a segment; also the first key after the previous segment."""
     return pack_long(segment)
 
 
@@ -78,16 +78,16 @@ def session_key_parts(data: bytes) -> tuple[bytes, int, int]:
 
 
 def latest_key(key: bytes) -> bytes:
-    """Where the newest version of a key is."""
+    """The row key of the latest version of a key."""
     return LATEST_PREFIX + key
 
 
 def keys_bounds(
     prefix: bytes, first: bytes | None, last: bytes | None, to_ms: int
 ) -> tuple[bytes, bytes | None]:
-    """First cut for the rows of the keys `first` to `last` in one segment.
+    """Bounds of a scan for the rows of the keys `first` to `last` in one segment.
 
-    The row of a key that `last` begins with can sort behind the rows of `last` itself.
+    Rows of a key that is a prefix of `last` can sort after the rows of `last` itself.
     """
     lower = prefix if first is None else prefix + first
     if last is None:
@@ -97,7 +97,7 @@ def keys_bounds(
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """The first key behind all keys that begin so; None when there is none.
+    """The first key after all keys with a prefix; None if there is none.
 
     >>> after_prefix(b"ab"), after_prefix(b"a\\xff"), after_prefix(b"\\xff")
     (b'ac', b'b', None)

@@ -3,8 +3,9 @@
 Rows are `key -> value`; in timestamped stores, and in plain ones with a ttl, `key -> int64 time |
 value`. The changelog always has the plain value, with the time as the record's.
 
-With a ttl an entry is gone once the store has seen a time so much later. Reads hide it at once;
-before each commit a slice of the store is swept, so that rows and changelog entries go, too.
+With a ttl an entry expires when the store has seen a time so much later. Reads do not return
+expired entries; before each commit a slice of the store is scanned for them, so that they are also
+deleted from the store and the changelog.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,17 +21,17 @@ from streams.state.write_buffer import Reads
 
 K = TypeVar("K")
 V = TypeVar("V")
-R = TypeVar("R")  # what reads give: V, or (V, timestamp_ms)
+R = TypeVar("R")  # the result of reads: V, or (V, timestamp_ms)
 
 TIME_BYTES = 8
-SWEEP_ROWS_MAX = 10_000  # rows looked at per commit
+SWEEP_ROWS_MAX = 10_000  # rows scanned per commit
 
 
 class KeyValueReads(Generic[K, R]):
     """Reads of a key-value store."""
 
     def __init__(self, codec: StoreCodec, rows: Reads, decode: Callable[[bytes], R | None]) -> None:
-        """Read rows; `decode` gives what a stored value stands for, None if it is expired."""
+        """`decode` returns the value of a row, or None if it has expired."""
         self._codec = codec
         self._raw_key = codec.raw_key
         self._rows = rows
@@ -48,11 +49,11 @@ class KeyValueReads(Generic[K, R]):
         return self._entries(self._raw(first), _after(self._raw(last)))
 
     def reverse_range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, R]]:
-        """The same, backwards."""
+        """As `range`, in descending order."""
         return self._entries(self._raw(first), _after(self._raw(last)), backwards=True)
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[K, R]]:
-        """Entries whose serialised key begins so."""
+        """Entries whose serialised key has a prefix."""
         return self._entries(prefix, after_prefix(prefix))
 
     def all(self) -> Iterator[tuple[K, R]]:
@@ -60,15 +61,15 @@ class KeyValueReads(Generic[K, R]):
         return self._entries(None, None)
 
     def reverse_all(self) -> Iterator[tuple[K, R]]:
-        """All entries, backwards."""
+        """All entries, in descending order."""
         return self._entries(None, None, backwards=True)
 
     def approximate_num_entries(self) -> int:
-        """About how many entries there are."""
+        """The approximate number of entries."""
         return self._rows.count()
 
     def raw(self, key: K) -> bytes:
-        """A key in bytes."""
+        """Serialize a key."""
         return self._codec.key_bytes(key)
 
     def _raw(self, key: K | None) -> bytes | None:
@@ -88,7 +89,7 @@ class PlainKeyValueStore(KeyValueReads[K, V]):
     """A map of keys to values."""
 
     def __init__(self, parts: StoreParts) -> None:
-        """Open a plain store, whose values have times only if it has a ttl."""
+        """Open a plain store; its values have times only if it has a ttl."""
         self._timed = parts.spec.ttl_ms != NO_LIMIT
         decode = decode_live(parts) if self._timed else decode_plain(parts.codec)
         super().__init__(parts.codec, parts.buffer, decode)
@@ -111,19 +112,19 @@ class PlainKeyValueStore(KeyValueReads[K, V]):
         self._put(raw, data)
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
-        """Set the value if there is none; the value that was there."""
+        """Set the value if there is none; returns the existing one."""
         old = self.get(key)
         if old is None:
             self.put(key, value)
         return old
 
     def put_all(self, entries: Iterable[tuple[K, V | None]]) -> None:
-        """Set many."""
+        """Set many entries."""
         for key, value in entries:
             self.put(key, value)
 
     def delete(self, key: K) -> V | None:
-        """Remove a key; the value that was there."""
+        """Delete a key; returns its value."""
         old = self.get(key)
         self.put(key, None)
         return old
@@ -137,7 +138,7 @@ class PlainKeyValueStore(KeyValueReads[K, V]):
         ]
 
     def before_commit(self) -> None:
-        """Remove some entries that have outlived their ttl."""
+        """Delete some entries that have expired."""
         if self._sweep is not None:
             self._sweep.run()
 
@@ -160,7 +161,7 @@ class PlainKeyValueStore(KeyValueReads[K, V]):
         self._times.clear()
 
     def view(self) -> KeyValueReads[K, V]:
-        """The store's reads, for other threads."""
+        """A read-only view, for other threads."""
         return KeyValueReads(self._codec, self.parts.buffer.shared(), self._decode)
 
 
@@ -193,14 +194,14 @@ class TimestampedKeyValueStoreOfTask(KeyValueReads[K, tuple[V, int]]):
         return len(raw) + TIME_BYTES + len(data)
 
     def put_if_absent(self, key: K, value: V, timestamp_ms: int) -> tuple[V, int] | None:
-        """Set it if there is none; what was there."""
+        """Set value and time if there is none; returns the existing ones."""
         old = self.get(key)
         if old is None:
             self.put(key, value, timestamp_ms)
         return old
 
     def delete(self, key: K) -> tuple[V, int] | None:
-        """Remove a key; what was there."""
+        """Delete a key; returns its value and time."""
         old = self.get(key)
         self.put(key, None, self.parts.record_time.ms)
         return old
@@ -216,7 +217,7 @@ class TimestampedKeyValueStoreOfTask(KeyValueReads[K, tuple[V, int]]):
         ]
 
     def before_commit(self) -> None:
-        """Remove some entries that have outlived their ttl."""
+        """Delete some entries that have expired."""
         if self._sweep is not None:
             self._sweep.run()
 
@@ -233,27 +234,27 @@ class TimestampedKeyValueStoreOfTask(KeyValueReads[K, tuple[V, int]]):
         self._deleted_ms.clear()
 
     def view(self) -> KeyValueReads[K, tuple[V, int]]:
-        """The store's reads, for other threads."""
+        """A read-only view, for other threads."""
         return KeyValueReads(self._codec, self.parts.buffer.shared(), self._decode)
 
 
 class Sweep:
-    """Goes through a store with a ttl, a slice at a time, and deletes what has expired."""
+    """Scans a store with a ttl, one slice at a time, and deletes expired entries."""
 
     def __init__(self, parts: StoreParts) -> None:
         self._parts = parts
         self._next: bytes | None = None
 
     def run(self) -> None:
-        """Look at some rows more."""
+        """Scan the next slice."""
         buffer, expiry = self._parts.buffer, self._parts.expiry
-        latest_gone_ms = expiry.observed_ms - expiry.retention_ms
+        latest_expired_ms = expiry.observed_ms - expiry.retention_ms
         start, self._next = self._next, None
         for seen, (raw, data) in enumerate(buffer.scan(start, None)):
             if seen == SWEEP_ROWS_MAX:
                 self._next = raw
                 return
-            if unpack_long(data)[0] <= latest_gone_ms:
+            if unpack_long(data)[0] <= latest_expired_ms:
                 buffer.put(raw, None)
 
 
@@ -267,41 +268,41 @@ def restore_timed(parts: StoreParts, rows: Iterable[RestoredRow]) -> None:
                 expiry.observed_ms = timestamp_ms
 
 
-# Any below, because the types of a store's values are known to its user only.
+# Any below, because only the user knows the types of a store's values.
 def decode_plain(codec: StoreCodec) -> Callable[[bytes], Any]:
-    """Values as they are."""
+    """A function that decodes values."""
     value_of = codec.decode_value
 
     def decode(data: bytes) -> object:
         try:
             return value_of(data)
-        except Exception:  # the serde says it better
+        except Exception:  # the serde raises a better error
             return codec.value_of(data)
 
     return decode
 
 
 def decode_timestamped(codec: StoreCodec) -> Callable[[bytes], tuple[Any, int]]:
-    """(value, time)."""
+    """A function that decodes (value, time)."""
     value_of = codec.decode_value
 
     def decode(data: bytes) -> tuple[Any, int]:
         try:
             return value_of(data[TIME_BYTES:]), unpack_long(data)[0]
-        except Exception:  # the serde says it better
+        except Exception:  # the serde raises a better error
             return codec.value_of(data[TIME_BYTES:]), unpack_long(data)[0]
 
     return decode
 
 
 def decode_live(parts: StoreParts) -> Callable[[bytes], Any]:
-    """Values that have not outlived their ttl."""
+    """A function that decodes values that have not expired."""
     value_of, expiry = parts.codec.value_of, parts.expiry
     return lambda data: value_of(data[TIME_BYTES:]) if _is_live(data, expiry) else None
 
 
 def decode_live_timestamped(parts: StoreParts) -> Callable[[bytes], tuple[Any, int] | None]:
-    """(value, time) of those that have not outlived their ttl."""
+    """A function that decodes (value, time) of entries that have not expired."""
     decode, expiry = decode_timestamped(parts.codec), parts.expiry
     return lambda data: decode(data) if _is_live(data, expiry) else None
 

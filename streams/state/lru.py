@@ -1,7 +1,7 @@
-"""LruStore: a key-value store that keeps the entries used last, in memory.
+"""LruStore: a key-value store that keeps the most recently used entries, in memory.
 
-An entry that must go is deleted as a user would delete it, so the changelog gets a tombstone and a
-restored store has no more entries than this one had.
+Evicted entries are deleted as a user would delete them, so the changelog gets tombstones and a
+restored store does not have more entries than this one.
 """
 
 from collections import OrderedDict
@@ -26,7 +26,9 @@ class LruStore(Generic[K, V]):
         self._inner = inner
         limit = parts.spec.entries_max
         self._entries_max = (1 << 62) if limit == NO_LIMIT else limit
-        self._used: OrderedDict[bytes, None] = OrderedDict()  # keys, the one used last at the end
+        self._used: OrderedDict[bytes, None] = (
+            OrderedDict()
+        )  # keys, the most recently used at the end
         self.range = inner.range
         self.reverse_range = inner.reverse_range
         self.prefix_scan = inner.prefix_scan
@@ -41,11 +43,11 @@ class LruStore(Generic[K, V]):
         return self._inner.get(key)
 
     def approximate_num_entries(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return len(self._used)
 
     def put(self, key: K, value: V | None) -> None:
-        """Set the value of a key; None deletes. The entry that was not used longest may go."""
+        """Set the value of a key; None deletes. May evict the least recently used entry."""
         raw = self._raw(key)
         self._inner.put(key, value)
         if value is None:
@@ -54,19 +56,19 @@ class LruStore(Generic[K, V]):
             self._use(raw)
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
-        """Set the value if there is none; the value that was there."""
+        """Set the value if there is none; returns the existing one."""
         old = self.get(key)
         if old is None:
             self.put(key, value)
         return old
 
     def put_all(self, entries: Iterable[tuple[K, V | None]]) -> None:
-        """Set many."""
+        """Set many entries."""
         for key, value in entries:
             self.put(key, value)
 
     def delete(self, key: K) -> V | None:
-        """Remove a key; the value that was there."""
+        """Delete a key; returns its value."""
         old = self._inner.get(key)
         self.put(key, None)
         return old
@@ -76,7 +78,7 @@ class LruStore(Generic[K, V]):
         return self._inner.changes()
 
     def before_commit(self) -> None:
-        """Nothing to tidy up."""
+        """Nothing to do."""
 
     def restore(self, rows: Iterable[RestoredRow]) -> None:
         """Write records of the changelog into the buffer."""
@@ -99,7 +101,7 @@ class LruStore(Generic[K, V]):
         self._used = OrderedDict.fromkeys(raw for raw, _ in self.parts.buffer.scan(None, None))
 
     def view(self) -> KeyValueReads[K, V]:
-        """The store's reads, for other threads."""
+        """A read-only view, for other threads."""
         return self._inner.view()
 
     def _raw(self, key: K) -> bytes:

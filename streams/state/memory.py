@@ -1,7 +1,7 @@
-"""MemoryDatabase: rows that live as long as the task; a restart restores them from the changelog.
+"""MemoryDatabase: rows that are lost with the task; a restart restores them from the changelog.
 
-A dict for points; the sorted keys are made when a range is asked for the first time. The lock is
-between the task's thread, which writes, and threads of queries, which scan.
+A dict serves lookups; sorted keys are created by the first scan. The lock is between the task's
+thread, which writes, and threads of queries, which scan.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from broker import concurrency
 from streams.errors import StoreNotReady
 from streams.state.backing import Backing, Write
 
-ROW_BYTES = 120  # of two bytes objects and their places in dict and list, beside their contents
+ROW_BYTES = 120  # of two bytes objects and their dict and list entries, in addition to the contents
 
 
 class MemoryBacking:
@@ -47,7 +47,7 @@ class MemoryBacking:
                 yield key, value
 
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self._rows)
 
     @property
@@ -57,11 +57,11 @@ class MemoryBacking:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory the rows take."""
+        """The approximate memory that the rows use."""
         return self._bytes + ROW_BYTES * len(self._rows)
 
     def write(self, rows: Mapping[bytes, bytes | None]) -> None:
-        """Set and delete."""
+        """Set rows, or delete those with None."""
         with self._lock:
             for key, value in rows.items():
                 if value is None:
@@ -117,11 +117,11 @@ class MemoryDatabase:
         return self._backings[store]
 
     def facts(self) -> dict[bytes, bytes]:
-        """What was written beside the rows."""
+        """The facts that were written with the rows."""
         return dict(self._facts)
 
     def write(self, write: Write) -> None:
-        """Change rows and facts; nothing here can fail half-way."""
+        """Change rows and facts; this cannot fail halfway."""
         for name, rows in write.rows.items():
             self._backings[name].write(rows)
         for name, before in write.expired.items():

@@ -1,8 +1,8 @@
-"""OpenStore: what a task does with an open store of any kind; and what every kind shares.
+"""OpenStore: the interface of open stores for tasks, and the parts of all stores.
 
-A kind of store is two classes. The *reads* turn keys and values into bytes and back, over a `Reads`
-of rows: the task's WriteBuffer, or what other threads may see of it. The *store* adds the writes,
-and what is needed for commits, the changelog and restoring.
+A kind of store has two classes. The *reads* convert keys and values to bytes and back, over `Reads`
+of rows: the task's WriteBuffer, or the view of other threads. The *store* adds writes, and the
+methods for commits, changelogs and restoring.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ RestoredRow = tuple[bytes | None, bytes | None, int]
 
 
 class RecordTime:
-    """The time of the record a task is working on; the task sets it, plain stores read it."""
+    """The timestamp of the current record; the task sets it, plain stores read it."""
 
     __slots__ = ("ms",)
 
@@ -55,7 +55,7 @@ class StoreParts:
 
 
 class OpenStore(Protocol):
-    """What a task does with a store, whatever its kind."""
+    """The interface of an open store for its task."""
 
     @property
     def parts(self) -> StoreParts:
@@ -67,7 +67,7 @@ class OpenStore(Protocol):
         ...
 
     def before_commit(self) -> None:
-        """Tidy up what the commit should write."""
+        """Make the last changes before the commit."""
         ...
 
     def restore(self, rows: Iterable[RestoredRow]) -> None:
@@ -83,5 +83,5 @@ class OpenStore(Protocol):
         ...
 
     def view(self) -> object:
-        """The store's reads, for other threads."""
+        """A read-only view, for other threads."""
         ...

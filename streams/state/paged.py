@@ -1,11 +1,11 @@
-"""PagedDatabase: stores over a map of pages that is slow to ask, such as another engine's state.
+"""PagedDatabase: stores over a slow map of pages, such as the state of another engine.
 
-Rows are sorted by key and cut into pages; an index says with which key each page begins. A page is
-loaded when it is first needed and stays until the database is closed; `flush` gives those that have
-changed back, and the index. So a batch of work asks for each page once, whatever it does with it.
+Rows are sorted by key and divided into pages; an index has the first key of each page. A page is
+loaded when it is first needed and stays in memory until the database is closed; `flush` writes
+changed pages and the index. So a batch of work reads each page once.
 
     index   page 0   first keys of pages, their numbers, how many rows and bytes there are
-    page    page n   its rows
+    page    page n   rows
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,29 +20,29 @@ from streams.state.backing import Backing, Write
 
 T = TypeVar("T")
 
-PAGE_BYTES = 32 * 1024  # a page with twice as much is cut in two
+PAGE_BYTES = 32 * 1024  # a page of twice this size is split
 INDEX = 0
-FACTS = ""  # the store whose index page holds the facts
+FACTS = ""  # the store whose index page has the facts
 
 
 class Pages(Protocol):
-    """Where pages are kept, by store and number."""
+    """The map of pages, by store and number."""
 
     def get(self, store: str, number: int) -> bytes | None:
-        """A page; None when there is none."""
+        """A page, or None."""
         ...
 
     def put(self, store: str, number: int, page: bytes) -> None:
-        """Keep a page."""
+        """Store a page."""
         ...
 
     def remove(self, store: str, number: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         ...
 
 
 class _Index(msgspec.Struct, array_like=True):
-    """Which pages a store has."""
+    """The pages of a store."""
 
     firsts: list[bytes] = msgspec.field(default_factory=list)
     numbers: list[int] = msgspec.field(default_factory=list)
@@ -53,14 +53,14 @@ class _Index(msgspec.Struct, array_like=True):
 
 @dataclass(slots=True)
 class _Page:
-    """Some rows, next to each other."""
+    """Consecutive rows."""
 
     number: int
     rows: dict[bytes, bytes] = field(default_factory=dict)
     size_bytes: int = 0
-    keys: list[bytes] | None = None  # sorted, made when they are asked for
+    keys: list[bytes] | None = None  # sorted, created when they are needed
     changed: bool = False
-    is_kept: bool = True  # it was read, or given back; a new one is not known
+    is_stored: bool = True  # it was read or written, not just created
 
     def sorted_keys(self) -> list[bytes]:
         if self.keys is None:
@@ -87,13 +87,13 @@ class PagedBacking:
         if len(self._index.firsts) != len(self._index.numbers):
             raise _damaged(store, "its index is inconsistent")
         self._loaded: dict[int, _Page] = {}
-        self._gone: set[int] = set()
+        self._removed: set[int] = set()
         self._changed = False
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
-        place = bisect_right(self._index.firsts, key) - 1
-        return None if place < 0 else self._page(place).rows.get(key)
+        position = bisect_right(self._index.firsts, key) - 1
+        return None if position < 0 else self._page(position).rows.get(key)
 
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
@@ -102,7 +102,7 @@ class PagedBacking:
         firsts = self._index.firsts
         begin = 0 if first is None else max(0, bisect_right(firsts, first) - 1)
         end = len(firsts) if before is None else bisect_left(firsts, before)
-        pages = [self._page(place) for place in range(begin, end)]
+        pages = [self._page(position) for position in range(begin, end)]
         for page in reversed(pages) if backwards else pages:
             keys = page.sorted_keys()
             low = 0 if first is None else bisect_left(keys, first)
@@ -112,7 +112,7 @@ class PagedBacking:
             yield from [(key, rows[key]) for key in (reversed(chosen) if backwards else chosen)]
 
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self._index.rows
 
     @property
@@ -122,11 +122,11 @@ class PagedBacking:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much the pages take that are loaded."""
+        """The approximate size of the loaded pages."""
         return sum(page.size_bytes for page in self._loaded.values())
 
     def write(self, rows: Mapping[bytes, bytes | None]) -> None:
-        """Set and delete."""
+        """Set rows, or delete those with None."""
         for key, value in rows.items():
             if value is None:
                 self._delete(key)
@@ -145,23 +145,23 @@ class PagedBacking:
                 return
 
     def flush(self) -> None:
-        """Give back what has changed."""
+        """Write changed pages and the index."""
         if not self._changed:
             return
         self._changed = False
-        for number in self._gone:
+        for number in self._removed:
             self._pages.remove(self._store, number)
-        self._gone.clear()
+        self._removed.clear()
         for page in self._loaded.values():
             if page.changed:
-                page.changed, page.is_kept = False, True
+                page.changed, page.is_stored = False, True
                 self._pages.put(self._store, page.number, _encode(page.rows))
         self._pages.put(self._store, INDEX, _encode(self._index))
 
-    # --- inside -------------------------------------------------------------------------------
+    # --- internal -----------------------------------------------------------------------------
 
-    def _page(self, place: int) -> _Page:
-        number = self._index.numbers[place]
+    def _page(self, position: int) -> _Page:
+        number = self._index.numbers[position]
         page = self._loaded.get(number)
         if page is None:
             data = self._pages.get(self._store, number)
@@ -174,15 +174,15 @@ class PagedBacking:
 
     def _set(self, key: bytes, value: bytes) -> None:
         index = self._index
-        place = bisect_right(index.firsts, key) - 1
-        if place < 0:
-            place = 0
+        position = bisect_right(index.firsts, key) - 1
+        if position < 0:
+            position = 0
             if index.firsts:
                 self._page(0)
                 index.firsts[0] = key
             else:
                 self._add_page(0, key)
-        page = self._page(place)
+        page = self._page(position)
         old = page.rows.get(key)
         page.rows[key] = value
         added = len(value) - len(old) if old is not None else len(key) + len(value)
@@ -193,14 +193,14 @@ class PagedBacking:
             index.rows += 1
         page.changed = self._changed = True
         if page.size_bytes > 2 * self._page_bytes and len(page.rows) > 1:
-            self._cut(place)
+            self._split(position)
 
     def _delete(self, key: bytes) -> None:
         index = self._index
-        place = bisect_right(index.firsts, key) - 1
-        if place < 0:
+        position = bisect_right(index.firsts, key) - 1
+        if position < 0:
             return
-        page = self._page(place)
+        page = self._page(position)
         old = page.rows.pop(key, None)
         if old is None:
             return
@@ -211,25 +211,25 @@ class PagedBacking:
         page.keys = None
         page.changed = self._changed = True
         if not page.rows:
-            del index.firsts[place], index.numbers[place], self._loaded[page.number]
-            if page.is_kept:
-                self._gone.add(page.number)
+            del index.firsts[position], index.numbers[position], self._loaded[page.number]
+            if page.is_stored:
+                self._removed.add(page.number)
 
-    def _add_page(self, place: int, first: bytes) -> _Page:
+    def _add_page(self, position: int, first: bytes) -> _Page:
         index = self._index
-        page = _Page(index.following, is_kept=False)
+        page = _Page(index.following, is_stored=False)
         index.following += 1
-        index.firsts.insert(place, first)
-        index.numbers.insert(place, page.number)
+        index.firsts.insert(position, first)
+        index.numbers.insert(position, page.number)
         self._loaded[page.number] = page
         return page
 
-    def _cut(self, place: int) -> None:
+    def _split(self, position: int) -> None:
         """Move the upper half of a page's rows to a new one."""
-        page = self._page(place)
+        page = self._page(position)
         keys = page.sorted_keys()
         middle = len(keys) // 2
-        added = self._add_page(place + 1, keys[middle])
+        added = self._add_page(position + 1, keys[middle])
         for key in keys[middle:]:
             value = page.rows.pop(key)
             added.rows[key] = value
@@ -240,7 +240,7 @@ class PagedBacking:
 
 
 class PagedDatabase:
-    """The stores of a task, in pages; nothing is kept before `flush`."""
+    """The stores of a task, in pages; nothing is written before `flush`."""
 
     def __init__(self, stores: Sequence[str], pages: Pages, page_bytes: int = PAGE_BYTES) -> None:
         self._pages = pages
@@ -254,11 +254,11 @@ class PagedDatabase:
         return self._backings[store]
 
     def facts(self) -> dict[bytes, bytes]:
-        """What was written beside the rows."""
+        """The facts that were written with the rows."""
         return dict(self._facts)
 
     def write(self, write: Write) -> None:
-        """Change rows and facts, in the pages that are loaded."""
+        """Change rows and facts, in loaded pages."""
         for name, rows in write.rows.items():
             self._backings[name].write(rows)
         for name, before in write.expired.items():
@@ -271,7 +271,7 @@ class PagedDatabase:
                 self._facts[key] = fact
 
     def flush(self) -> None:
-        """Give everything back that has changed."""
+        """Write all changed pages."""
         for backing in self._backings.values():
             backing.flush()
         if self._facts_changed:
@@ -279,7 +279,7 @@ class PagedDatabase:
             self._pages.put(FACTS, INDEX, _encode(self._facts))
 
     def close(self) -> None:
-        """Forget what was not flushed."""
+        """Discard changes that were not flushed."""
         self._backings.clear()
 
 

@@ -1,4 +1,4 @@
-"""Queries without times: a timestamped store as if it were a plain one, as most callers want it."""
+"""Queries without timestamps: reads of timestamped stores that return plain values."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
@@ -27,11 +27,11 @@ class PlainKeyValueQuery(Generic[K, V]):
         return _values(self._query.range(first, last))
 
     def reverse_range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, V]]:
-        """The same, backwards."""
+        """As `range`, in descending order."""
         return _values(self._query.reverse_range(first, last))
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[K, V]]:
-        """Entries whose serialised key begins so."""
+        """Entries whose serialised key has a prefix."""
         return _values(self._query.prefix_scan(prefix))
 
     def all(self) -> Iterator[tuple[K, V]]:
@@ -39,11 +39,11 @@ class PlainKeyValueQuery(Generic[K, V]):
         return _values(self._query.all())
 
     def reverse_all(self) -> Iterator[tuple[K, V]]:
-        """All entries, backwards."""
+        """All entries, in descending order."""
         return _values(self._query.reverse_all())
 
     def approximate_num_entries(self) -> int:
-        """About how many entries there are."""
+        """The approximate number of entries."""
         return self._query.approximate_num_entries()
 
 
@@ -62,7 +62,7 @@ class PlainWindowQuery(Generic[K, V]):
         return _values(self._query.fetch(key, from_ms, to_ms))
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
-        """The same, newest first."""
+        """As `fetch`, newest first."""
         return _values(self._query.backward_fetch(key, from_ms, to_ms))
 
     def fetch_keys(
@@ -82,7 +82,7 @@ class PlainWindowQuery(Generic[K, V]):
 
 # Any, because the user knows the kind of the store by its name.
 def without_times(kind: StoreKind, query: Any) -> Any:
-    """The same reads with plain values; those of stores without times as they are."""
+    """Convert a query so that it returns plain values; others are returned unchanged."""
     if kind is StoreKind.TIMESTAMPED_KEY_VALUE:
         return PlainKeyValueQuery(query)
     return PlainWindowQuery(query) if kind is StoreKind.TIMESTAMPED_WINDOW else query

@@ -1,8 +1,8 @@
-"""Queries: one read-only store over the partitions that several tasks hold; for any thread.
+"""Queries: one read-only store over the partitions of several tasks; for any thread.
 
-A key is in one partition only, so a point is asked of each until one has it; ranges are merged in
-the order of the serialised keys. What a query sees is what its task has written so far; a task
-that ends while it is asked raises StoreNotReady.
+A key is in one partition only, so each is searched until one has it; ranges are merged in the order
+of the serialised keys. A query sees what its task has written so far; if the task is closed during
+the query, it raises StoreNotReady.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,11 +41,11 @@ class KeyValueQuery(Generic[K, R]):
         return self._merged(lambda view: view.range(first, last))
 
     def reverse_range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, R]]:
-        """The same, backwards."""
+        """As `range`, in descending order."""
         return self._merged(lambda view: view.reverse_range(first, last), backwards=True)
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[K, R]]:
-        """Entries whose serialised key begins so."""
+        """Entries whose serialised key has a prefix."""
         return self._merged(lambda view: view.prefix_scan(prefix))
 
     def all(self) -> Iterator[tuple[K, R]]:
@@ -53,11 +53,11 @@ class KeyValueQuery(Generic[K, R]):
         return self._merged(lambda view: view.all())
 
     def reverse_all(self) -> Iterator[tuple[K, R]]:
-        """All entries, backwards."""
+        """All entries, in descending order."""
         return self._merged(lambda view: view.reverse_all(), backwards=True)
 
     def approximate_num_entries(self) -> int:
-        """About how many entries there are."""
+        """The approximate number of entries."""
         return sum(view.approximate_num_entries() for view in self._views)
 
     def _merged(
@@ -87,7 +87,7 @@ class WindowQuery(Generic[K, R]):
         return merge(*found, key=lambda entry: entry[0])
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, R]]:
-        """The same, newest first."""
+        """As `fetch`, newest first."""
         found = [view.backward_fetch(key, from_ms, to_ms) for view in self._views]
         return merge(*found, key=lambda entry: entry[0], reverse=True)
 
@@ -124,7 +124,7 @@ class SessionQuery(Generic[K, R]):
     def find_sessions(
         self, key: K, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[K], R]]:
-        """Sessions of a key that end at or after, and start at or before."""
+        """Sessions of a key that end not before, and start not after, these times."""
         found = [view.find_sessions(key, earliest_end_ms, latest_start_ms) for view in self._views]
         return merge(*found, key=lambda entry: (entry[0].end_ms, entry[0].start_ms))
 
@@ -153,11 +153,11 @@ class VersionedQuery(Generic[K, R]):
         self._views = views
 
     def get(self, key: K) -> VersionedRecord | None:
-        """The newest version."""
+        """The latest version."""
         return _first(view.get(key) for view in self._views)
 
     def get_as_of(self, key: K, timestamp_ms: int) -> VersionedRecord | None:
-        """The version valid at a time."""
+        """The version that is valid at a time."""
         return _first(view.get_as_of(key, timestamp_ms) for view in self._views)
 
     def versions(
@@ -168,21 +168,21 @@ class VersionedQuery(Generic[K, R]):
         *,
         newest_first: bool = True,
     ) -> Iterator[VersionedRecord]:
-        """The versions valid at any time of a span."""
+        """The versions that are valid at any time of a range."""
         found = [
             view.versions(key, from_ms, to_ms, newest_first=newest_first) for view in self._views
         ]
         return merge(*found, key=lambda record: record.timestamp_ms, reverse=newest_first)
 
     def all(self) -> Iterator[tuple[K, VersionedRecord]]:
-        """The newest version of every key that has one."""
+        """The latest version of every key that has one."""
         raw = self._views[0].raw
         return merge(*[view.all() for view in self._views], key=lambda entry: raw(entry[0]))
 
 
 # Any, because the user knows the kind of the store by its name.
 def query(name: str, views: Sequence[AnyView]) -> Any:
-    """One store over views of its partitions; StoreNotReady when there are none."""
+    """One store over views of its partitions; raises StoreNotReady if there are none."""
     if not views:
         raise StoreNotReady(
             f'no partition of store "{name}" can be read here',

@@ -1,11 +1,11 @@
-"""RocksDatabase: the persistent stores of one task in one RocksDB; the only door to rocksdict.
+"""RocksDatabase: the persistent stores of one task in one RocksDB; only this module uses rocksdict.
 
-Each store is a column family named after it ("default" is in "store/default"); facts, which are
+Each store is a column family with its name ("default" is in "store/default"); facts, which are
 changelog positions and observed times, are in the default one. A commit is one WriteBatch over all
-of them, so after a kill all stores, and what is known about them, are those of one commit.
+of them, so after a kill all stores and facts are those of one commit.
 
-The write-ahead log is written but not synced: a commit survives the end of the process, and the
-changelog, which is the truth, survives the machine. For what is damaged see DatabaseFolder.
+The write-ahead log is written but not synced: a commit survives the end of the process. After a
+failure of the machine, stores are restored from their changelogs. DatabaseFolder handles damage.
 """
 
 import os
@@ -46,7 +46,7 @@ class RocksMemory:
     def __init__(
         self, cache_bytes: int = CACHE_BYTES, write_buffer_bytes: int = WRITE_BUFFER_BYTES
     ) -> None:
-        """Set the budgets; write buffers are charged to the cache."""
+        """Set the limits; write buffers count against the cache."""
         self.budgets = (cache_bytes, write_buffer_bytes)
         self._cache = Cache(cache_bytes)
         self._write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(
@@ -56,11 +56,11 @@ class RocksMemory:
 
     @property
     def used_bytes(self) -> int:
-        """How much is in use now."""
+        """The memory in use."""
         return self._cache.get_usage()
 
     def options(self) -> Options:
-        """Options of a database or a column family in this memory."""
+        """Options of a database or column family that uses this memory."""
         table = BlockBasedOptions()
         table.set_block_cache(self._cache)
         table.set_bloom_filter(BLOOM_BITS, False)
@@ -74,7 +74,7 @@ class RocksMemory:
         options.set_write_buffer_size(max(1 << 20, self._write_buffer_bytes // 4))
         options.set_compression_type(DBCompressionType.lz4())
         options.set_max_total_wal_size(2 * self._write_buffer_bytes)
-        # Rows of all stores, and facts about them, reach the files together or not at all.
+        # Rows and facts of all stores are flushed to files atomically.
         options.set_atomic_flush(True)
         options.set_keep_log_file_num(2)
         options.set_max_log_file_size(1 << 20)
@@ -90,13 +90,13 @@ class _Shared:
 
 
 def share_memory(memory: RocksMemory) -> None:
-    """Let databases that are opened from now on use this memory."""
+    """Use this memory for databases that are opened from now on."""
     with _Shared.lock:
         _Shared.memory = memory
 
 
 def limit_memory(cache_bytes: int, write_buffer_bytes: int) -> None:
-    """Let databases that are opened from now on use so much, together with those that do so."""
+    """Limit the memory that databases opened from now on use together."""
     with _Shared.lock:
         if _Shared.memory is None or _Shared.memory.budgets != (cache_bytes, write_buffer_bytes):
             _Shared.memory = RocksMemory(cache_bytes, write_buffer_bytes)
@@ -114,7 +114,7 @@ class RocksBacking:
     """The rows of one store."""
 
     is_memory = False
-    memory_bytes = 0  # it is the shared memory's
+    memory_bytes = 0  # it is part of the shared memory
 
     __slots__ = ("_database", "_family", "_name")
 
@@ -127,7 +127,7 @@ class RocksBacking:
         """The value of a key."""
         try:
             return self._family.get(key)  # type: ignore[union-attr]
-        except Exception as error:  # rocksdict has no error of its own; closed it is None
+        except Exception as error:  # rocksdict has no error class; a closed family is None
             self._open()
             raise self._database.failed(str(error), self._name) from error
 
@@ -136,8 +136,8 @@ class RocksBacking:
     ) -> Iterator[tuple[bytes, bytes]]:
         """Rows from `first` up to, not including, `before`.
 
-        Rows are read in blocks. An iterator of RocksDB that is still referenced would keep the
-        database open, and locked, after it was closed.
+        Rows are read in blocks: as long as an iterator of RocksDB is referenced, the database stays
+        open and locked, even if it was closed.
         """
         read = partial(self._block, backwards=backwards)
         return scan_in_blocks(read, first, before, backwards=backwards)
@@ -155,22 +155,22 @@ class RocksBacking:
                 _check_end(family, start, rows, backwards=backwards)
         except StoreNotReady:
             raise
-        except Exception as error:  # rocksdict has no error of its own
+        except Exception as error:  # rocksdict has no error class
             problem = str(error)
         else:
             if backwards and rows and rows[0][0] == before:
                 del rows[0]
             return rows[:size]
-        # Outside of the except: an error holds on to frames, and those to RocksDB's iterators.
+        # Outside of the except: an error references frames, which reference RocksDB's iterators.
         raise self._database.failed(problem, self._name)
 
     def count(self) -> int:
-        """About how many rows there are."""
+        """The approximate number of rows."""
         return self._open().property_int_value("rocksdb.estimate-num-keys") or 0
 
     @property
     def size_bytes(self) -> int:
-        """About how many bytes the rows are, in files and in write buffers."""
+        """The approximate size of the rows, in files and in write buffers."""
         family = self._open()
         names = ("rocksdb.estimate-live-data-size", "rocksdb.cur-size-all-mem-tables")
         return sum(family.property_int_value(name) or 0 for name in names)
@@ -190,7 +190,7 @@ class RocksBacking:
 def _check_end(
     family: Rdict, start: bytes | None, rows: Sequence[tuple[bytes, bytes]], *, backwards: bool
 ) -> None:
-    """Raise if rows ended because they cannot be read: rocksdict's iterator does not say."""
+    """Raise if rows ended because of a read error: rocksdict's iterator does not raise."""
     at = family.iter()
     place = rows[-1][0] if rows else start
     if place is None:
@@ -208,7 +208,7 @@ _opened_in: int | None = None  # the process that has opened a database
 def has_threads() -> bool:
     """Whether RocksDB has threads in this process.
 
-    They do not survive a fork: in the child a flush or a close would wait for them forever.
+    They do not exist after a fork: in the child a flush or close would wait forever.
     """
     return _opened_in == os.getpid()
 
@@ -224,10 +224,10 @@ class RocksDatabase:
         *,
         files: FileSystem | None = None,
     ) -> None:
-        """Open the database, or make a new one when there is none or it is damaged.
+        """Open the database; create one if there is none or it is damaged.
 
-        Stores that are no longer asked for are deleted. RocksDB reaches its files by itself; what
-        is done around them is done by `files`.
+        Stores that are not in `stores` are deleted. RocksDB accesses its files itself; `files` is
+        for other operations on them.
         """
         self._path = path
         self._files = files or FileSystem()
@@ -240,13 +240,13 @@ class RocksDatabase:
         try:
             self._open(stores)
             self._read_facts()  # without them no store can be opened
-        except Exception as error:  # rocksdict has no error of its own
+        except Exception as error:  # rocksdict has no error class
             problem = str(error)
             self._folder.raise_unless_damage(error)
         else:
             return
-        # Outside of the except: an error holds on to frames, and those to RocksDB's files.
-        with suppress(Exception):  # it cannot write what it is about to lose
+        # Outside of the except: an error references frames, which reference RocksDB's files.
+        with suppress(Exception):  # the database is deleted anyway
             self.close()
         self._folder.rebuild(problem)
         self._open(stores)
@@ -269,15 +269,16 @@ class RocksDatabase:
             for family, name in wanted.items()
         }
         for family in sorted(set(present) - {*wanted, DEFAULT_FAMILY}):
-            self._forget(_store_of(family))
+            self._delete_facts(_store_of(family))
             rows.drop_column_family(family)
         if DEFAULT_FAMILY in stores and present and _family_of(DEFAULT_FAMILY) not in present:
-            self._forget(DEFAULT_FAMILY)  # its rows were once among the facts
+            self._delete_facts(DEFAULT_FAMILY)  # earlier versions stored its rows with the facts
 
-    def _forget(self, store: str) -> None:
-        """Delete the facts of a store before its rows: rows without facts are never taken for good.
+    def _delete_facts(self, store: str) -> None:
+        """Delete the facts of a store before its rows: rows without facts are never used.
 
-        Durably, as the rows: facts without rows would be those of an empty store.
+        This must be durable before the rows are deleted: with facts but without rows, the store
+        would be taken for an empty one.
         """
         assert self._rows is not None
         gone = {key: None for key in self.facts() if is_fact_of(key, store)}
@@ -289,10 +290,10 @@ class RocksDatabase:
         return self._backings[store]
 
     def facts(self) -> dict[bytes, bytes]:
-        """What was written beside the rows."""
+        """The facts that were written with the rows."""
         try:
             return self._read_facts()
-        except Exception as error:  # rocksdict has no error of its own
+        except Exception as error:  # rocksdict has no error class
             raise self.failed(str(error), "facts") from error
 
     def _read_facts(self) -> dict[bytes, bytes]:
@@ -302,13 +303,13 @@ class RocksDatabase:
         return found
 
     def write(self, write: Write) -> None:
-        """Change everything or nothing."""
+        """Apply all changes, or none."""
         assert self._rows is not None
         batch = WriteBatch(raw_mode=True)
         put = batch.put
         for name, rows in write.rows.items():
             family = self._handles[name]
-            # In order, since RocksDB finds the place of a row fastest next to the one before it.
+            # Sorted, because RocksDB inserts a row fastest next to the previous one.
             for key in sorted(rows):
                 value = rows[key]
                 if value is None:
@@ -326,7 +327,7 @@ class RocksDatabase:
             return
         try:
             self._rows.write(batch)
-        except Exception as error:  # rocksdict has no error of its own
+        except Exception as error:  # rocksdict has no error class
             raise self.failed(str(error), "") from error
 
     def close(self) -> None:
@@ -340,12 +341,12 @@ class RocksDatabase:
         rows.close()
 
     def failed(self, problem: str, store: str) -> StoreError:
-        """The error to raise; damage is noted, so that the next start makes a new database."""
+        """Create the error to raise; mark damage, so that the next start creates a new database."""
         return closed(store) if self._rows is None else self._folder.failed(problem, store)
 
 
 def _family_of(store: str) -> str:
-    """The column family of a store; the one that has the facts cannot be any store's."""
+    """The column family of a store; the one with the facts is not used for stores."""
     return f"{STORE_PREFIX}{store}" if store == DEFAULT_FAMILY else store
 
 
@@ -354,18 +355,18 @@ def _store_of(family: str) -> str:
 
 
 class RocksDatabases:
-    """Opens databases of RocksDB; they share the memory of the process."""
+    """Opens RocksDB databases, which share the memory of the process."""
 
     def __init__(self, files: FileSystem | None = None) -> None:
-        """`files` are for what is done around RocksDB's own files."""
+        """`files` is for operations that RocksDB does not do itself."""
         self._files = files
 
     def open(self, path: Path, stores: Sequence[str]) -> RocksDatabase:
-        """The database in a folder; see Databases."""
+        """Open the database in a directory; see Databases."""
         return RocksDatabase(path, stores, files=self._files)
 
     def limit_memory(self, cache_bytes: int, write_buffer_bytes: int) -> None:
-        """Let databases that are opened from now on use so much memory together."""
+        """Limit the memory that all databases opened from now on use together."""
         limit_memory(cache_bytes, write_buffer_bytes)
 
     @property

@@ -1,14 +1,14 @@
 """RowGroups: the rows of one key in one segment, found without a scan.
 
-Joins, sessions and sliding windows ask for a few rows of one key with every record. A group is what
-those rows begin with (segment and key); what differs is the suffix (the times). A group that was
-asked for stays in memory as a sorted list of (suffix, value), kept right by each put, until the
-budget of bytes is used up; so neither RocksDB nor the order of all keys is needed per record.
+Joins, sessions and sliding windows read a few rows of one key for every record. A group is the
+common prefix of those rows (segment and key); they differ in the suffix (the times). A group that
+was read is cached as a sorted list of (suffix, value), which each put updates, until the limit of
+bytes is reached; so neither RocksDB nor the order of all keys is needed per record.
 
-The first time of a suffix lies in the segment. That bounds a scan: it must not run through all the
-keys that begin as this one does.
+The first time of a suffix is in the segment. This bounds a scan: it must not read all keys that
+have this key as a prefix.
 
-A group that alone would take the budget is never kept; its rows are scanned.
+A group that would use the whole limit is not cached; its rows are scanned.
 """
 
 from bisect import bisect_left
@@ -18,7 +18,7 @@ from typing import Protocol
 from streams.state.key_layout import TIME_MAX, pack_long, unpack_long
 from streams.state.write_buffer import Reads, WriteBuffer
 
-ROW_BYTES = 150  # of the objects of a row, beside their contents
+ROW_BYTES = 150  # of the objects of a row, in addition to their contents
 GROUP_BYTES = 300
 
 Rows = list[tuple[bytes, bytes]]
@@ -33,7 +33,7 @@ class GroupReads(Protocol):
 
 
 class ScannedGroups:
-    """Groups read by scanning: what other threads do."""
+    """Reads groups by scans; for other threads."""
 
     def __init__(self, reads: Reads, suffix_bytes: int) -> None:
         self._reads = reads
@@ -43,7 +43,7 @@ class ScannedGroups:
         """(suffix, value) of a group's rows whose suffixes are in [first, before), in order."""
         start = len(group)
         length = start + self._suffix_bytes
-        # Rows of longer keys may lie between.
+        # There can be rows of longer keys in between.
         return [
             (key[start:], value)
             for key, value in self._reads.scan(group + first, group + before)
@@ -52,12 +52,12 @@ class ScannedGroups:
 
 
 class RowGroups:
-    """Groups of a task's store: puts, and rows that stay in memory. Of the task's thread."""
+    """Groups of a task's store: puts, and cached rows. Only the task's thread uses it."""
 
     def __init__(
         self, buffer: WriteBuffer, *, suffix_bytes: int, interval_ms: int, cache_bytes: int
     ) -> None:
-        """Keep groups of at most so many bytes together; a segment spans `interval_ms`."""
+        """Cache groups of up to `cache_bytes`; a segment has an interval of `interval_ms`."""
         self._buffer = buffer
         self._dirty = buffer.dirty
         self._scanned = ScannedGroups(buffer, suffix_bytes)
@@ -68,14 +68,14 @@ class RowGroups:
         self._sizes: dict[bytes, int] = {}
         self._bytes = 0
         self._bytes_max = cache_bytes
-        # Suffixes of the rows in `dirty` by group; made when it is first needed.
+        # Suffixes of the rows in `dirty` by group; created when it is first needed.
         self._written: dict[bytes, list[bytes]] | None = None
-        # Whether rows were asked for by group: only then `put` does more than the buffer's.
+        # Whether rows were read by group: only then must `put` update groups.
         self.are_asked_for = False
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory the groups take."""
+        """The approximate memory that the groups use."""
         return self._bytes
 
     def put(self, group: bytes, suffix: bytes, value: bytes | None) -> None:
@@ -104,11 +104,11 @@ class RowGroups:
         return rows[bisect_left(rows, (first,)) : bisect_left(rows, (before,))]
 
     def committed(self) -> None:
-        """Rows are the same as before, but none is dirty."""
+        """Called after a commit: rows are no longer dirty."""
         self._written = None
 
     def forget(self) -> None:
-        """Read everything again."""
+        """Clear the cache."""
         self.are_asked_for = False
         self._written = None
         self._groups.clear()

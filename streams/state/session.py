@@ -38,7 +38,7 @@ class SessionReads(Generic[K, V]):
     def __init__(
         self, parts: StoreParts, rows: Reads, groups: GroupReads, decode: Callable[[bytes], V]
     ) -> None:
-        """Read rows; `decode` gives what a stored value stands for."""
+        """`decode` returns the value of a row."""
         self._codec = parts.codec
         self._raw_key = parts.codec.raw_key
         self._expiry = parts.expiry
@@ -58,7 +58,7 @@ class SessionReads(Generic[K, V]):
     def find_sessions(
         self, key: K, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """Sessions of a key that end at or after, and start at or before; by end, then start."""
+        """Sessions of a key that end not before and start not after these times; by end, start."""
         raw = self.raw(key)
         expiry, decode = self._expiry, self._decode
         from_ms, to_ms = max(earliest_end_ms, expiry.earliest_ms), expiry.observed_ms
@@ -97,11 +97,11 @@ class SessionReads(Generic[K, V]):
             yield self._windowed(row_key), self._decode(data)
 
     def raw(self, key: K) -> bytes:
-        """A key in bytes."""
+        """Serialize a key."""
         return self._raw_key(key)
 
     def _segment_rows(self, segment: int, from_ms: int, to_ms: int) -> Iterator[Row]:
-        """Rows of one segment, without its number."""
+        """Rows of one segment; their keys are without its number."""
         prefix = segment_prefix(segment)
         for row_key, data in self._rows.scan(prefix, after_prefix(prefix)):
             if from_ms <= unpack_long(row_key, len(row_key) - PAIR_SUFFIX_BYTES)[0] <= to_ms:
@@ -147,7 +147,7 @@ class SessionStoreOfTask(SessionReads[K, V]):
         ]
 
     def before_commit(self) -> None:
-        """Nothing to tidy up: segments expire whole."""
+        """Nothing to do: whole segments expire."""
 
     def restore(self, rows: Iterable[RestoredRow]) -> None:
         """Write records of the changelog into the buffer."""
@@ -166,7 +166,7 @@ class SessionStoreOfTask(SessionReads[K, V]):
         """The buffer was emptied without being written."""
 
     def view(self) -> SessionReads[K, V]:
-        """The store's reads, for other threads."""
+        """A read-only view, for other threads."""
         reads = self.parts.buffer.shared()
         groups = ScannedGroups(reads, PAIR_SUFFIX_BYTES)
         return SessionReads(self.parts, reads, groups, self._decode)

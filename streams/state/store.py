@@ -1,10 +1,10 @@
-"""StoreSpec: what a store is to be; and the Protocols of open stores.
+"""StoreSpec: the description of a store; and the Protocols of open stores.
 
-Keys and values here are the user's; an open store turns them into bytes with its serdes. Everything
-written since the last commit is visible to reads at once, and on disk only with the commit.
+Keys and values are those of the user; an open store converts them to bytes with its serdes. Reads
+see all writes since the last commit; only the commit writes them to disk.
 
-`put` of a timestamped, window or session store returns how many bytes the entry takes, or REFUSED
-when it is older than the store's retention: the caller counts it as dropped.
+`put` of a timestamped, window or session store returns the size of the entry in bytes, or REFUSED
+if it is older than the store's retention: the caller counts it as dropped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ VContra = TypeVar("VContra", contravariant=True)
 
 REFUSED = -1
 NO_LIMIT = -1
-LATEST = -1  # `valid_to_ms` of a version that is the newest of its key
+LATEST = -1  # `valid_to_ms` of the latest version of a key
 
 
 class StoreKind(Enum):
@@ -39,28 +39,26 @@ class StoreKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoreSpec:
-    """A store as the topology describes it. Serdes left out are the application's defaults."""
+    """A store in a topology. Without serdes, it has the application's defaults."""
 
     name: str
     kind: StoreKind
     key_serde: Serde[Any] | None = None  # of the plain key, also in window and session stores
     value_serde: Serde[Any] | None = None
-    persistent: bool = True  # RocksDB; else memory
-    caching: bool = False  # whether results of the DSL may be held back until the commit
+    persistent: bool = True  # in RocksDB, otherwise in memory
+    caching: bool = False  # whether results of the DSL can be cached until the commit
     logging: bool = True
     topic_config: Mapping[str, str] = field(default_factory=dict)  # of the changelog topic
-    retention_ms: int = NO_LIMIT  # window and session stores: how long after its time a row stays
+    retention_ms: int = NO_LIMIT  # window and session stores: how long rows are kept
     window_size_ms: int = NO_LIMIT  # window stores
     retain_duplicates: bool = False  # window stores of stream-stream joins
-    history_ms: int = NO_LIMIT  # versioned stores: how old a version may be
-    ttl_ms: int = (
-        NO_LIMIT  # key-value stores: entries not written for so long (stream time) are gone
-    )
+    history_ms: int = NO_LIMIT  # versioned stores: how long old versions are kept
+    ttl_ms: int = NO_LIMIT  # key-value stores: entries expire after this stream time
     entries_max: int = NO_LIMIT  # LRU stores
 
 
 class VersionedRecord(NamedTuple):
-    """One version of a key: valid from `timestamp_ms`, until `valid_to_ms` (LATEST: still)."""
+    """One version of a key: valid from `timestamp_ms` until `valid_to_ms` (or LATEST)."""
 
     value: Any
     timestamp_ms: int
@@ -81,11 +79,11 @@ class ReadOnlyKeyValueStore(Protocol[K, VCo]):
     def reverse_range(
         self, first: K | None = None, last: K | None = None
     ) -> Iterator[tuple[K, VCo]]:
-        """The same, backwards."""
+        """As `range`, in descending order."""
         ...
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[K, VCo]]:
-        """Entries whose serialised key begins so."""
+        """Entries whose serialised key has a prefix."""
         ...
 
     def all(self) -> Iterator[tuple[K, VCo]]:
@@ -93,11 +91,11 @@ class ReadOnlyKeyValueStore(Protocol[K, VCo]):
         ...
 
     def reverse_all(self) -> Iterator[tuple[K, VCo]]:
-        """All entries, backwards."""
+        """All entries, in descending order."""
         ...
 
     def approximate_num_entries(self) -> int:
-        """About how many entries there are."""
+        """The approximate number of entries."""
         ...
 
 
@@ -109,54 +107,54 @@ class KeyValueStore(ReadOnlyKeyValueStore[K, V], Protocol[K, V]):
         ...
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
-        """Set the value if there is none; the value that was there."""
+        """Set the value if there is none; returns the existing one."""
         ...
 
     def put_all(self, entries: Iterable[tuple[K, V | None]]) -> None:
-        """Set many."""
+        """Set many entries."""
         ...
 
     def delete(self, key: K) -> V | None:
-        """Remove a key; the value that was there."""
+        """Delete a key; returns its value."""
         ...
 
 
 class TimestampedKeyValueStore(ReadOnlyKeyValueStore[K, tuple[V, int]], Protocol[K, V]):
-    """A map of values with the time of each: reads give (value, timestamp_ms)."""
+    """A map of values with timestamps: reads return (value, timestamp_ms)."""
 
     def put(self, key: K, value: V | None, timestamp_ms: int) -> int:
         """Set a value and its time; None deletes. Returns the bytes the entry takes."""
         ...
 
     def put_if_absent(self, key: K, value: V, timestamp_ms: int) -> tuple[V, int] | None:
-        """Set it if there is none; what was there."""
+        """Set value and time if there is none; returns the existing ones."""
         ...
 
     def delete(self, key: K) -> tuple[V, int] | None:
-        """Remove a key; what was there."""
+        """Delete a key; returns its value and time."""
         ...
 
 
 class VersionedStore(Protocol[K, VContra]):
-    """A map that remembers older versions, as far back as `history_ms`."""
+    """A map that keeps older versions for `history_ms`."""
 
     def put(self, key: K, value: VContra | None, timestamp_ms: int) -> int | None:
-        """Add a version (None: the key is gone from then on); until when it is valid.
+        """Add a version (None deletes the key from then on); returns until when it is valid.
 
-        LATEST when it is the newest; None when it is older than the history and was not taken.
+        LATEST if it is the latest version; None if it is older than the history and was refused.
         """
         ...
 
     def delete(self, key: K, timestamp_ms: int) -> VersionedRecord | None:
-        """Let the key be gone from a time on; the version that was valid then."""
+        """Delete the key from a time on; returns the version that was valid then."""
         ...
 
     def get(self, key: K) -> VersionedRecord | None:
-        """The newest version."""
+        """The latest version."""
         ...
 
     def get_as_of(self, key: K, timestamp_ms: int) -> VersionedRecord | None:
-        """The version valid at a time; None before the history, too."""
+        """The version that is valid at a time; None if it is older than the history."""
         ...
 
     def versions(
@@ -167,16 +165,16 @@ class VersionedStore(Protocol[K, VContra]):
         *,
         newest_first: bool = True,
     ) -> Iterator[VersionedRecord]:
-        """The versions valid at any time of a span."""
+        """The versions that are valid at any time of a range."""
         ...
 
     def all(self) -> Iterator[tuple[K, VersionedRecord]]:
-        """The newest version of every key that has one."""
+        """The latest version of every key that has one."""
         ...
 
 
 class WindowStore(Protocol[K, V]):
-    """Values by key and window start. With `retain_duplicates` a put adds, a None does nothing."""
+    """Values by key and window start. With `retain_duplicates` a put adds, and None is ignored."""
 
     def put(self, key: K, value: V | None, start_ms: int) -> int:
         """Set the value of a window; None deletes. Returns bytes, or REFUSED."""
@@ -191,7 +189,7 @@ class WindowStore(Protocol[K, V]):
         ...
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
-        """The same, newest first."""
+        """As `fetch`, newest first."""
         ...
 
     def fetch_keys(
@@ -210,7 +208,7 @@ class WindowStore(Protocol[K, V]):
 
 
 class TimestampedWindowStore(Protocol[K, V]):
-    """A WindowStore whose values have times: reads give (value, timestamp_ms)."""
+    """A WindowStore whose values have timestamps: reads return (value, timestamp_ms)."""
 
     def put(self, key: K, value: V | None, timestamp_ms: int, start_ms: int) -> int:
         """Set value and time of a window; None deletes. Returns bytes, or REFUSED."""
@@ -227,7 +225,7 @@ class TimestampedWindowStore(Protocol[K, V]):
     def backward_fetch(
         self, key: K, from_ms: int, to_ms: int
     ) -> Iterator[tuple[int, tuple[V, int]]]:
-        """The same, newest first."""
+        """As `fetch`, newest first."""
         ...
 
     def fetch_keys(
@@ -263,7 +261,7 @@ class SessionStore(Protocol[K, V]):
     def find_sessions(
         self, key: K, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """Sessions of a key that end at or after, and start at or before; by end, then start."""
+        """Sessions of a key that end not before and start not after these times; by end, start."""
         ...
 
     def fetch(self, key: K) -> Iterator[tuple[Windowed[K], V]]:

@@ -1,12 +1,12 @@
-"""TaskState: all stores of one task, committed as one.
+"""TaskState: all stores of one task, which are committed atomically.
 
     put, get ...   stores, over their WriteBuffers
-    changes()      what the changelogs must get
-    commit()       buffers, expired segments, positions, observed times: one write
-    discard()      as if nothing had happened since the last commit
-    restore()      changelog records go straight into a store
+    changes()      the records for the changelogs
+    commit()       one write: buffers, expired segments, positions, observed times
+    discard()      returns to the last commit
+    restore()      applies changelog records to a store
 
-Facts beside the rows of a store, in the database of the task:
+Facts about a store, in the database of the task:
 
     position/<store>  int64   the next changelog offset to restore from
     observed/<store>  int64, int32   the store's time, and the last sequence number of duplicates
@@ -38,7 +38,7 @@ from streams.state.window import PlainWindowStore, TimestampedWindowStoreOfTask
 from streams.state.write_buffer import WriteBuffer
 
 BUFFER_BYTES = 64 << 20
-DATABASE = "rocksdb"  # the folder inside a task's directory
+DATABASE = "rocksdb"  # the directory inside a task's directory
 
 _BY_TIME = frozenset({StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW, StoreKind.SESSION})
 
@@ -57,11 +57,11 @@ class TaskState:
         application_id: str = "",
         buffer_bytes: int = BUFFER_BYTES,
     ) -> None:
-        """Open the stores: persistent ones in `directory`, all in memory when it is None.
+        """Open the stores: persistent ones in `directory`, or all in memory if it is None.
 
-        A database of another kind in its place has all of them. `databases` opens the one in the
-        directory, RocksDB's if not given. `buffer_bytes` is for committed rows that are kept in
-        memory, over all stores.
+        `directory` can also be a database, which then has all stores. `databases` opens the
+        database in the directory, by default RocksDB. `buffer_bytes` is the limit of cached
+        committed rows, over all stores.
         """
         self.record_time = RecordTime()
         self._specs = {spec.name: spec for spec in specs}
@@ -88,7 +88,7 @@ class TaskState:
                     self._load(parts, facts, database)
                     self._stores[name] = _open(parts)
         except BaseException:
-            self.close()  # or they stay locked
+            self.close()  # otherwise they would stay locked
             raise
 
     def _parts(
@@ -105,11 +105,11 @@ class TaskState:
         return self._open_store(name)
 
     def view(self, name: str) -> Any:
-        """The reads of a store, for other threads."""
+        """A read-only view of a store, for other threads."""
         return self._open_store(name).view()
 
     def spec(self, name: str) -> StoreSpec:
-        """What a store is."""
+        """The specification of a store."""
         return self._open_store(name).parts.spec
 
     @property
@@ -129,13 +129,13 @@ class TaskState:
         return found
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Write everything since the last commit, and the next changelog offsets, as one step."""
+        """Write everything since the last commit, and the next changelog offsets, atomically."""
         self._positions.update(positions)
         for database, names in self._databases:
             self._write(database, names, positions)
 
     def discard(self) -> None:
-        """Forget everything since the last commit."""
+        """Discard everything since the last commit."""
         for store in self._stores.values():
             parts = store.parts
             parts.buffer.discard()
@@ -161,18 +161,18 @@ class TaskState:
 
     @property
     def dirty_bytes(self) -> int:
-        """About how much memory the writes since the last commit take."""
+        """The approximate size of the writes since the last commit."""
         return sum(store.parts.buffer.dirty_bytes for store in self._stores.values())
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory the stores take, without RocksDB's own."""
+        """The approximate memory that the stores use, without RocksDB's."""
         every = [store.parts for store in self._stores.values()]
         groups = sum(parts.groups.memory_bytes for parts in every if parts.groups is not None)
         return groups + sum(parts.buffer.memory_bytes for parts in every)
 
     def sizes(self) -> dict[str, tuple[int, int]]:
-        """About how many rows each store has, and how many bytes; any thread may ask."""
+        """The approximate number of rows and bytes of each store; any thread may call this."""
         every = {name: store.parts.buffer for name, store in self._stores.items()}
         return {
             name: (buffer.shared().count(), buffer.size_bytes) for name, buffer in every.items()
@@ -220,11 +220,11 @@ class TaskState:
             store.committed()
 
     def _load(self, parts: StoreParts, facts: Mapping[bytes, bytes], database: Database) -> None:
-        """Go on from the last commit, unless the store had another shape."""
+        """Load the state of the last commit, unless the store had another shape."""
         name = parts.spec.name
         shape = f"{parts.spec.kind.value} {parts.expiry.interval_ms}".encode()
         if facts.get(fact_key("shape", name)) != shape:
-            # A new store; or one that lost its facts, and then its rows may be of any age.
+            # A new store, or one without facts, whose rows may be of any commit.
             empty = dict.fromkeys((key for key, _ in parts.buffer.scan(None, None)), None)
             new_facts: dict[bytes, bytes | None] = {
                 fact_key("shape", name): shape,
@@ -267,7 +267,7 @@ def _open(parts: StoreParts) -> OpenStore:
 def _databases(
     specs: Sequence[StoreSpec], directory: Path | Database | None, databases: Databases
 ) -> Iterator[tuple[Database, list[str]]]:
-    """Where the stores are, each database with the names of those that it has."""
+    """The databases, each with the names of its stores."""
     names = [spec.name for spec in specs]
     if directory is not None and not isinstance(directory, Path):
         yield directory, names
@@ -287,7 +287,7 @@ def _is_on_disk(spec: StoreSpec) -> bool:
 def _groups(
     spec: StoreSpec, buffer: WriteBuffer, expiry: Expiry, cache_bytes: int
 ) -> RowGroups | None:
-    """The groups of a store that has segments; the buffer shares its cache once they are used."""
+    """The groups of a store with segments; when they are used, the buffer's cache is reduced."""
     if spec.kind not in _BY_TIME and spec.kind is not StoreKind.VERSIONED:
         return None
     is_window = spec.kind in (StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW)

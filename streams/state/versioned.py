@@ -1,15 +1,15 @@
-"""Versioned stores: each key with the versions it had, as far back as `history_ms`.
+"""Versioned stores: keys with their versions, kept for `history_ms`.
 
-The newest version of a key is at `latest_key`, as `int64 time | value`. Every older one is at its
-version row, in the segment of the time it was valid to, as `1 | value`, or `0` where the key was
-deleted. When the newest version is a deletion there is no latest row, but a version row that is
-valid from and to the same time: it marks the time, and expires as others do.
+The latest version of a key is at `latest_key`, as `int64 time | value`. Each older one is at its
+version row, in the segment of the time until which it was valid, as `1 | value`, or as `0` if the
+key was deleted. If the latest version is a deletion there is no latest row, but a version row that
+is valid from and to the same time: it marks the deletion, and expires like others.
 
     put a@10, b@20, delete@30     latest: none
                                   rows:   [10, 20) a   [20, 30) b   [30, 30) deleted
 
-Versions of a key follow each other without gaps, so the version of a time is the one with the
-smallest valid_to behind it.
+Versions of a key have no gaps between them, so the version of a time is the one with the smallest
+valid_to after it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -59,12 +59,12 @@ class _VersionRows:
         self._group_rows = groups.rows
 
     def latest(self, raw: bytes) -> _Version | None:
-        """The newest version, unless it is a deletion."""
+        """The latest version, unless it is a deletion."""
         row = self.rows.get(latest_key(raw))
         return None if row is None else _Version(unpack_long(row)[0], LATEST, row[TIME_BYTES:])
 
     def older(self, raw: bytes, from_ms: int) -> Iterator[_Version]:
-        """Versions valid to a time at or after `from_ms`, oldest first."""
+        """Versions with valid_to at or after `from_ms`, oldest first."""
         expiry = self.expiry
         from_ms = max(from_ms, expiry.earliest_ms)
         if from_ms > TIME_MAX:
@@ -77,7 +77,7 @@ class _VersionRows:
                 yield _Version(valid_from_ms, valid_to_ms, value)
 
     def as_of(self, raw: bytes, timestamp_ms: int) -> _Version | None:
-        """The version valid at a time; None if there is none or it is a deletion."""
+        """The version that is valid at a time; None if there is none or it is a deletion."""
         latest = self.latest(raw)
         if latest is not None and latest.valid_from_ms <= timestamp_ms:
             return latest
@@ -97,11 +97,11 @@ class VersionedReads(Generic[K, V]):
         self._versions = _VersionRows(parts, rows, groups)
 
     def get(self, key: K) -> VersionedRecord | None:
-        """The newest version."""
+        """The latest version."""
         return self._record(self._versions.latest(self.raw(key)))
 
     def get_as_of(self, key: K, timestamp_ms: int) -> VersionedRecord | None:
-        """The version valid at a time; None before the history, too."""
+        """The version that is valid at a time; None if it is older than the history."""
         return self._record(self._versions.as_of(self.raw(key), timestamp_ms))
 
     def versions(
@@ -112,7 +112,7 @@ class VersionedReads(Generic[K, V]):
         *,
         newest_first: bool = True,
     ) -> Iterator[VersionedRecord]:
-        """The versions valid at any time of a span, both ends included; no deletions."""
+        """The versions that are valid at any time of a range, both ends included; no deletions."""
         raw = self.raw(key)
         first_ms = 0 if from_ms is None else max(0, from_ms)
         last_ms = TIME_MAX if to_ms is None else to_ms
@@ -129,7 +129,7 @@ class VersionedReads(Generic[K, V]):
                 yield record
 
     def all(self) -> Iterator[tuple[K, VersionedRecord]]:
-        """The newest version of every key that has one."""
+        """The latest version of every key that has one."""
         key_of, value_of = self._codec.key_of, self._codec.value_of
         rows = self._versions.rows
         for row_key, data in rows.scan(LATEST_PREFIX, after_prefix(LATEST_PREFIX)):
@@ -138,7 +138,7 @@ class VersionedReads(Generic[K, V]):
             yield key_of(row_key[len(LATEST_PREFIX) :]), record
 
     def raw(self, key: K) -> bytes:
-        """A key in bytes."""
+        """Serialize a key."""
         return self._codec.key_bytes(key)
 
     def _record(self, version: _Version | None) -> VersionedRecord | None:
@@ -149,16 +149,16 @@ class VersionedReads(Generic[K, V]):
 
 
 class VersionedStoreOfTask(VersionedReads[K, V]):
-    """A map that remembers older versions."""
+    """A map that keeps older versions."""
 
     def __init__(self, parts: StoreParts) -> None:
         super().__init__(parts, parts.buffer, parts.row_groups)
         self.parts = parts
-        # Every version goes to the changelog, not only the last of a key.
+        # The changelog gets every version, not only the latest of a key.
         self._changes: dict[tuple[bytes, int], bytes | None] = {}
 
     def put(self, key: K, value: V | None, timestamp_ms: int) -> int | None:
-        """Add a version; until when it is valid: LATEST, or None when it came too late."""
+        """Add a version; returns until when it is valid, LATEST, or None if it is too late."""
         raw = self.raw(key)
         data = self._codec.value_bytes(value)
         valid_to_ms = self._put(raw, data, timestamp_ms)
@@ -167,7 +167,7 @@ class VersionedStoreOfTask(VersionedReads[K, V]):
         return valid_to_ms
 
     def delete(self, key: K, timestamp_ms: int) -> VersionedRecord | None:
-        """Let the key be gone from a time on; the version that was valid then."""
+        """Delete the key from a time on; returns the version that was valid then."""
         expiry = self.parts.expiry
         if timestamp_ms < expiry.observed_ms - expiry.retention_ms:
             return None
@@ -182,7 +182,7 @@ class VersionedStoreOfTask(VersionedReads[K, V]):
         expiry.observed_ms = max(expiry.observed_ms, timestamp_ms)
         latest = self._versions.latest(raw)
         if latest is not None and latest.valid_from_ms <= timestamp_ms:
-            self._add_behind(raw, latest, data, timestamp_ms)
+            self._add_after(raw, latest, data, timestamp_ms)
             return LATEST
         after = next(self._versions.older(raw, timestamp_ms + 1), None)
         if after is not None:
@@ -197,7 +197,7 @@ class VersionedStoreOfTask(VersionedReads[K, V]):
         self._write_latest(raw, data, timestamp_ms)
         return LATEST
 
-    def _add_behind(
+    def _add_after(
         self, raw: bytes, latest: _Version, data: bytes | None, timestamp_ms: int
     ) -> None:
         if latest.valid_from_ms < timestamp_ms:
@@ -241,7 +241,7 @@ class VersionedStoreOfTask(VersionedReads[K, V]):
         ]
 
     def before_commit(self) -> None:
-        """Nothing to tidy up: segments expire whole."""
+        """Nothing to do: whole segments expire."""
 
     def restore(self, rows: Iterable[RestoredRow]) -> None:
         """Write records of the changelog into the buffer."""
@@ -258,7 +258,7 @@ class VersionedStoreOfTask(VersionedReads[K, V]):
         self._changes.clear()
 
     def view(self) -> VersionedReads[K, V]:
-        """The store's reads, for other threads."""
+        """A read-only view, for other threads."""
         reads = self.parts.buffer.shared()
         return VersionedReads(self.parts, reads, ScannedGroups(reads, PAIR_SUFFIX_BYTES))
 

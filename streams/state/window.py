@@ -1,8 +1,8 @@
 """Window stores: values by key and window start; plain (with duplicates or without), timestamped.
 
-Reads show windows with start > observed - retention, where observed is the largest start put. A put
-is refused when the whole segment of its start has expired, as in Kafka's persistent stores: what
-lies between the two bounds is taken, and not shown.
+Reads return windows with start > observed - retention, where observed is the largest start put. A
+put is refused when the whole segment of its start has expired, as in Kafka's persistent stores:
+between the two bounds, puts are accepted but not visible.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,13 +36,13 @@ from streams.state.write_buffer import Reads, Row
 try:
     from streams.state import _windows as _native
 except ImportError:
-    _native = None  # type: ignore[assignment]  # no compiler where it was installed
+    _native = None  # type: ignore[assignment]  # installed without a compiler
 
 K = TypeVar("K")
 V = TypeVar("V")
-R = TypeVar("R")  # what reads give: V, or (V, timestamp_ms)
+R = TypeVar("R")  # the result of reads: V, or (V, timestamp_ms)
 
-# Any, because the types of a store's keys and values are known to its user only.
+# Any, because only the user knows the types of a store's keys and values.
 _Get = Callable[[Any, int], tuple[Any, int] | None]
 _Put = Callable[[Any, Any, int, int], int]
 _UNCHANGING = frozenset({str, bytes, int})  # types of keys that cannot change in place
@@ -54,7 +54,7 @@ class WindowReads(Generic[K, R]):
     def __init__(
         self, parts: StoreParts, rows: Reads, groups: GroupReads, decode: Callable[[bytes], R]
     ) -> None:
-        """Read rows; `decode` gives what a stored value stands for."""
+        """`decode` returns the value of a row."""
         self._codec: StoreCodec = parts.codec
         self._expiry: Expiry = parts.expiry
         self._size_ms = 0 if parts.spec.window_size_ms == NO_LIMIT else parts.spec.window_size_ms
@@ -65,7 +65,7 @@ class WindowReads(Generic[K, R]):
         self._decode = decode
 
     def get(self, key: K, start_ms: int) -> R | None:
-        """The value of one window; with duplicates, of the first of them."""
+        """The value of one window; with duplicates, the first one."""
         raw = self.raw(key)
         expiry = self._expiry
         if start_ms <= expiry.observed_ms - expiry.retention_ms or start_ms < 0:
@@ -81,14 +81,14 @@ class WindowReads(Generic[K, R]):
         return self._fetch(self.raw(key), from_ms, to_ms, backwards=False)
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, R]]:
-        """The same, newest first."""
+        """As `fetch`, newest first."""
         return self._fetch(self.raw(key), from_ms, to_ms, backwards=True)
 
     def fetch_keys(
         self, first: K | None, last: K | None, from_ms: int, to_ms: int
     ) -> Iterator[tuple[Windowed[K], R]]:
         """Windows of a range of keys that start in [from, to], by key and then by start."""
-        from_ms, to_ms = self._shown(from_ms, to_ms)
+        from_ms, to_ms = self._visible(from_ms, to_ms)
         first_raw = None if first is None else self.raw(first)
         last_raw = None if last is None else self.raw(last)
         found = [
@@ -100,7 +100,7 @@ class WindowReads(Generic[K, R]):
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[K], R]]:
         """Windows of all keys that start in [from, to], by start and then by key."""
-        from_ms, to_ms = self._shown(from_ms, to_ms)
+        from_ms, to_ms = self._visible(from_ms, to_ms)
         for segment in self._expiry.segments(from_ms, to_ms):
             rows = sorted(
                 self._segment_rows(segment, None, None, from_ms, to_ms),
@@ -114,16 +114,16 @@ class WindowReads(Generic[K, R]):
         return self.fetch_keys(None, None, 0, TIME_MAX)
 
     def raw(self, key: K) -> bytes:
-        """A key in bytes."""
+        """Serialize a key."""
         return self._codec.raw_key(key)
 
-    def _shown(self, from_ms: int, to_ms: int) -> tuple[int, int]:
+    def _visible(self, from_ms: int, to_ms: int) -> tuple[int, int]:
         return max(from_ms, self._expiry.earliest_ms), min(to_ms, self._expiry.observed_ms)
 
     def _fetch(
         self, raw: bytes, from_ms: int, to_ms: int, *, backwards: bool
     ) -> Iterator[tuple[int, R]]:
-        from_ms, to_ms = self._shown(from_ms, to_ms)
+        from_ms, to_ms = self._visible(from_ms, to_ms)
         if from_ms > to_ms:
             return
         decode = self._decode
@@ -137,7 +137,7 @@ class WindowReads(Generic[K, R]):
     def _segment_rows(
         self, segment: int, first: bytes | None, last: bytes | None, from_ms: int, to_ms: int
     ) -> Iterator[Row]:
-        """Rows of one segment, without its number."""
+        """Rows of one segment; their keys are without its number."""
         lower, before = keys_bounds(segment_prefix(segment), first, last, to_ms)
         for full, data in self._rows.scan(lower, before):
             row_key = full[SEGMENT_BYTES:]
@@ -173,7 +173,7 @@ class _WindowRows:
         return len(group) + WINDOW_SUFFIX_BYTES + (0 if data is None else len(data))
 
     def changes(self) -> list[ChangelogRow]:
-        # The time of a row is in front of its value, or else it is the start of the window.
+        # The time of a row is at the start of its value; without one, it is the window's start.
         skip, start_at = TIME_BYTES if self._timestamped else 0, -WINDOW_SUFFIX_BYTES
         return [
             (key[SEGMENT_BYTES:], data[skip:], NO_HEADERS, unpack_long(data)[0])
@@ -198,7 +198,7 @@ class _WindowRows:
 
 
 class PlainWindowStore(WindowReads[K, V]):
-    """Values by key and window start. With duplicates a put adds, and a None does nothing."""
+    """Values by key and window start. With duplicates a put adds, and None is ignored."""
 
     def __init__(self, parts: StoreParts) -> None:
         super().__init__(parts, parts.buffer, parts.row_groups, decode_plain(parts.codec))
@@ -221,7 +221,7 @@ class PlainWindowStore(WindowReads[K, V]):
         return self._window_rows.put(raw, start_ms, sequence, data)
 
     def before_commit(self) -> None:
-        """Nothing to tidy up: segments expire whole."""
+        """Nothing to do: whole segments expire."""
 
     def committed(self) -> None:
         """The buffer was written and emptied."""
@@ -230,16 +230,16 @@ class PlainWindowStore(WindowReads[K, V]):
         """The buffer was emptied without being written."""
 
     def view(self) -> WindowReads[K, V]:
-        """The store's reads, for other threads."""
+        """A read-only view, for other threads."""
         reads = self.parts.buffer.shared()
         groups = ScannedGroups(reads, WINDOW_SUFFIX_BYTES)
         return WindowReads(self.parts, reads, groups, self._decode)
 
 
 class _LastRow:
-    """The row that was asked for last: a put mostly follows the get of its window.
+    """Caches the row that was read last: a put usually follows the get of its window.
 
-    What is around the key in a row is the same for all keys of a window, so it is kept, too.
+    Prefix and suffix of a row are the same for all keys of a window, so they are cached, too.
     """
 
     __slots__ = ("_codec", "_interval_ms", "key", "prefix", "row", "start_ms", "suffix")
@@ -252,14 +252,14 @@ class _LastRow:
         self.begin(0)
 
     def begin(self, start_ms: int) -> None:
-        """Go to another window."""
+        """Start another window."""
         self.start_ms = start_ms
         self.key = ABSENT
         self.prefix = pack_long(start_ms // self._interval_ms)
         self.suffix = pack_window_suffix(start_ms, 0)
 
     def of(self, key: object, start_ms: int) -> bytes:
-        """The row of any window, which is not remembered."""
+        """The row of any window, which is not cached."""
         segment = pack_long(start_ms // self._interval_ms)
         return segment + self._codec.raw_key(key) + pack_window_suffix(start_ms, 0)
 
@@ -267,7 +267,7 @@ class _LastRow:
 class TimestampedWindowStoreOfTask(WindowReads[K, tuple[V, int]]):
     """Values with times, by key and window start."""
 
-    get: Callable[[K, int], tuple[V, int] | None]  # type: ignore[assignment]  # of no names
+    get: Callable[[K, int], tuple[V, int] | None]  # type: ignore[assignment]  # without argument names
     put: Callable[[K, V | None, int, int], int]
 
     def __init__(self, parts: StoreParts) -> None:
@@ -285,7 +285,7 @@ class TimestampedWindowStoreOfTask(WindowReads[K, tuple[V, int]]):
         self.restore = self._window_rows.restore
 
     def before_commit(self) -> None:
-        """Nothing to tidy up: segments expire whole."""
+        """Nothing to do: whole segments expire."""
 
     def committed(self) -> None:
         """The buffer was written and emptied."""
@@ -294,14 +294,14 @@ class TimestampedWindowStoreOfTask(WindowReads[K, tuple[V, int]]):
         """The buffer was emptied without being written."""
 
     def view(self) -> WindowReads[K, tuple[V, int]]:
-        """The store's reads, for other threads."""
+        """A read-only view, for other threads."""
         reads = self.parts.buffer.shared()
         groups = ScannedGroups(reads, WINDOW_SUFFIX_BYTES)
         return WindowReads(self.parts, reads, groups, self._decode)
 
 
 def _open_get(parts: StoreParts, last: _LastRow) -> _Get:
-    """How the task reads a window: everything that a record needs is a local variable."""
+    """The `get` of a task, with local variables for everything that a record needs."""
     expiry, codec, buffer = parts.expiry, parts.codec, parts.buffer
     retention_ms, encode_key = expiry.retention_ms, codec.encode_key
     decode_value, get_committed = codec.decode_value, buffer.get_committed
@@ -315,7 +315,7 @@ def _open_get(parts: StoreParts, last: _LastRow) -> _Get:
             last.begin(start_ms)
         try:
             row = last.prefix + encode_key(key) + last.suffix  # type: ignore[operator]
-        except Exception:  # the serde says it better
+        except Exception:  # the serde raises a better error
             row = last.of(key, start_ms)
         last.key = key if type(key) in _UNCHANGING else ABSENT
         last.row = row
@@ -326,14 +326,14 @@ def _open_get(parts: StoreParts, last: _LastRow) -> _Get:
             return None
         try:
             return decode_value(data[TIME_BYTES:]), unpack_long(data)[0]
-        except Exception:  # the serde says it better
+        except Exception:  # the serde raises a better error
             return codec.value_of(data[TIME_BYTES:]), unpack_long(data)[0]
 
     return get
 
 
 def _open_put(parts: StoreParts, last: _LastRow) -> _Put:
-    """How the task writes a window."""
+    """The `put` of a task."""
     expiry, codec, groups = parts.expiry, parts.codec, parts.row_groups
     encode_value, put_row, is_live = codec.encode_value, parts.buffer.put, expiry.is_live
 
@@ -343,7 +343,7 @@ def _open_put(parts: StoreParts, last: _LastRow) -> _Put:
         if value is not None:
             try:
                 data = encode_value(value)
-            except Exception:  # the serde says it better
+            except Exception:  # the serde raises a better error
                 data = codec.value_bytes(value)
             if data is not None:
                 data = pack_long(timestamp_ms) + data
@@ -362,7 +362,7 @@ def _open_put(parts: StoreParts, last: _LastRow) -> _Put:
 
 
 def _open_fast(parts: StoreParts, get: _Get, put: _Put) -> "_native.Windows":
-    """What a record mostly needs, compiled; for the rest it calls `get` and `put`."""
+    """The compiled `get` and `put`; for rare cases they call the Python ones."""
     expiry, codec, buffer = parts.expiry, parts.codec, parts.buffer
     return _native.Windows(
         expiry,

@@ -1,12 +1,12 @@
-"""WriteBuffer: what a store has written since the last commit, over what is committed.
+"""WriteBuffer: the writes of a store since the last commit, over its committed rows.
 
     get:    dirty -> clean -> backing        a hit in dirty is one dict lookup
     put:    dirty
-    scan:   dirty merged with the backing, dirty wins
-    commit: dirty -> (the task's one write) -> clean
+    scan:   dirty merged with the backing; dirty takes precedence
+    commit: dirty -> (one write of the task) -> clean
 
-`dirty` holds rows since the last commit, None for deleted ones. `clean` remembers committed rows
-that were read or written recently, within a budget of bytes. Only the task's thread uses a
+`dirty` has the rows since the last commit, None for deleted ones. `clean` caches committed rows
+that were read or written recently, up to a limit of bytes. Only the task's thread uses a
 WriteBuffer; other threads read through ConcurrentReads, which see the same rows and change nothing.
 """
 
@@ -40,12 +40,12 @@ class Reads(Protocol):
         ...
 
     def count(self) -> int:
-        """About how many rows there are."""
+        """The approximate number of rows."""
         ...
 
 
 class WriteBuffer:
-    """The rows of one store, as its task sees them."""
+    """The rows of one store, for its task."""
 
     __slots__ = (
         "_backing",
@@ -56,7 +56,7 @@ class WriteBuffer:
     )
 
     def __init__(self, backing: Backing, *, cache_bytes: int) -> None:
-        """Begin with nothing written; `cache_bytes` is the budget of `clean`."""
+        """`cache_bytes` is the limit of `clean`."""
         self._backing = backing
         self._dirty: dict[bytes, bytes | None] = {}
         self.sorted_keys: SortedList | None = None
@@ -65,7 +65,7 @@ class WriteBuffer:
 
     @property
     def dirty(self) -> dict[bytes, bytes | None]:
-        """Rows since the last commit; to read only."""
+        """Rows since the last commit; read-only."""
         return self._dirty
 
     @property
@@ -75,12 +75,12 @@ class WriteBuffer:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory everything here takes."""
+        """The approximate memory that all rows use."""
         return self.dirty_bytes + self.clean.memory_bytes + self._backing.memory_bytes
 
     @property
     def size_bytes(self) -> int:
-        """About how many bytes all rows are, on the disk or in memory."""
+        """The approximate size of all rows, on disk or in memory."""
         return self.dirty_bytes + self._backing.size_bytes
 
     def get(self, key: bytes) -> bytes | None:
@@ -99,7 +99,7 @@ class WriteBuffer:
         if time_ms > clean.missing_until_ms:
             return None
         found = self._backing.get(key)
-        if found is not None:  # one that is not there will mostly be written next
+        if found is not None:  # a missing row is usually written next
             clean.keep(key, found)
         return found
 
@@ -122,7 +122,7 @@ class WriteBuffer:
     ) -> Iterator[Row]:
         """Rows from `first` up to, not including, `before`, as they are now.
 
-        Writes during the iteration do not change what it gives.
+        Writes during the iteration do not change its results.
         """
         dirty = self._dirty
         if not dirty:
@@ -137,7 +137,7 @@ class WriteBuffer:
         return merged(written, committed, backwards=backwards) if written else committed
 
     def count(self) -> int:
-        """The number of rows; an estimate when they are on disk."""
+        """The number of rows; an estimate if they are on disk."""
         backing, count = self._backing, self._backing.count()
         if not backing.is_memory:
             return count + len(self._dirty)
@@ -150,34 +150,34 @@ class WriteBuffer:
         self.clean.limit(cache_bytes)
 
     def on_disk(self, until_ms: int) -> None:
-        """All rows of the backing have times up to this one; below 0: there are none."""
+        """Set the latest time of rows of the backing; below 0: there are none."""
         self.clean.on_disk(until_ms)
 
     def committed(self, latest_ms: int = TIME_MAX) -> None:
-        """The backing has everything that was dirty; no row has a later time than `latest_ms`."""
+        """Called when dirty rows are in the backing; no row has a later time than `latest_ms`."""
         self.clean.committed(self._dirty.copy(), self.dirty_bytes, latest_ms)
-        self._forget_dirty()
+        self._clear_dirty()
 
     def discard(self) -> None:
-        """Forget what was written since the last commit."""
-        self._forget_dirty()
+        """Discard the writes since the last commit."""
+        self._clear_dirty()
 
     def shared(self) -> "ConcurrentReads":
         """The same rows, for other threads."""
         return ConcurrentReads(self._dirty, self._backing)
 
-    def _forget_dirty(self) -> None:
-        # Readers of other threads hold on to this dict, so it is emptied and not replaced.
+    def _clear_dirty(self) -> None:
+        # Other threads reference this dict, so it is cleared and not replaced.
         self._dirty.clear()
         self.sorted_keys = None
         self.dirty_bytes = 0
 
 
 class ConcurrentReads:
-    """The rows of a store as other threads see them: the last commit and what came after it.
+    """The rows of a store for other threads: the last commit and later writes.
 
-    Looks into `dirty` first and the backing second. A commit writes the backing before it empties
-    `dirty`, so no row is missed between the two.
+    Reads `dirty` before the backing. A commit writes the backing before it clears `dirty`, so no
+    row is missed.
     """
 
     __slots__ = ("_backing", "_dirty")
@@ -197,7 +197,7 @@ class ConcurrentReads:
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[Row]:
         """Rows from `first` up to, not including, `before`."""
-        # dict.copy runs without letting another thread in.
+        # dict.copy is atomic.
         written = sorted(
             (
                 (key, value)
@@ -211,14 +211,14 @@ class ConcurrentReads:
         return merged(written, committed, backwards=backwards)
 
     def count(self) -> int:
-        """About how many rows there are."""
+        """The approximate number of rows."""
         return self._backing.count() + len(self._dirty)
 
 
 def merged(
     written: Iterable[tuple[bytes, bytes | None]], committed: Iterator[Row], *, backwards: bool
 ) -> Iterator[Row]:
-    """Both in one order; of two rows with one key the written one, and none that is deleted."""
+    """Merge sorted rows; written rows replace committed ones, and deleted ones are omitted."""
     previous: bytes | None = None
     # merge is stable: of equal keys the written row comes first.
     for key, value in merge(written, committed, key=_FIRST, reverse=backwards):

@@ -1,4 +1,4 @@
-"""What tests of applications use: a driver that runs a topology without a broker."""
+"""Tests of applications: a driver that runs a topology without a broker."""
 
 from streams.testing.driver import TopologyTestDriver
 from streams.testing.topics import TestInputTopic, TestOutputTopic

@@ -1,12 +1,12 @@
-"""TopologyTestDriver: a topology without a broker, for tests.
+"""TopologyTestDriver: runs a topology without a broker, for tests.
 
     pipe_input -> TopicLog -> task of its partition -> sinks -> TopicLog -> the tasks that read it
-                                   |  (until nothing waits)
+                                   |  (until all are processed)
                                    +-> commit: changelogs -> TopicLog
 
-There is a task for each sub-topology and partition, as a running application would have. Each
-record that is piped is processed completely: records written to topics that the topology reads,
-such as repartition topics, are processed too, the smallest timestamp first.
+There is a task for each sub-topology and partition, as in a running application. Each piped record
+is processed completely: records of repartition and other topics that the topology reads are
+processed, too, the smallest timestamp first.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -75,8 +75,8 @@ class TopologyTestDriver:
     ) -> None:
         """Open all tasks.
 
-        `partitions` is the count of every topic, or of some by name (the others have 1).
-        `start_ms` is where the wall clock starts. Without `state_directory` stores are in memory.
+        `partitions` is the partition count of every topic, or of some by name (others have 1).
+        `start_ms` is the start of the wall clock. Without `state_directory` stores are in memory.
         `commit` is "each": after every record, or "manual": only when `commit()` is called.
         """
         if commit not in COMMITS:
@@ -91,7 +91,9 @@ class TopologyTestDriver:
         self._commits_each = commit == "each"
         self._log = TopicLog(self._partition_count)
         self._committed: dict[TopicPartition, OffsetAndMetadata] = {}
-        self._existing = {topic: self._asked_count(topic) for topic in external_topics(topology)}
+        self._existing = {
+            topic: self._configured_count(topic) for topic in external_topics(topology)
+        }
         self._metrics: dict[TaskId | None, TaskMetrics] = {}
         self._tasks: dict[TaskId, Task] = {}
         self._states: list[TaskState] = []
@@ -144,13 +146,13 @@ class TopologyTestDriver:
 
     @property
     def produced_topic_names(self) -> frozenset[str]:
-        """Topics that have records, those written by the test included."""
+        """Topics that have records, including those written by the test."""
         return frozenset(self._log.by_topic)
 
     # Time and commits
 
     def advance_wall_clock_time(self, duration: Duration) -> None:
-        """Let the wall clock move, and punctuators of wall-clock time run."""
+        """Advance the wall clock, and run punctuators that are due by it."""
         self._check_open()
         self.clock.advance(milliseconds(duration, "duration"))
         for task_id, task in self._tasks.items():
@@ -160,7 +162,7 @@ class TopologyTestDriver:
         self._run_to_idle()
 
     def commit(self) -> None:
-        """Commit all tasks, so that held back results are emitted."""
+        """Commit all tasks, so that cached results are emitted."""
         self._check_open()
         for task_id, task in self._tasks.items():
             self._commit(task_id, task)
@@ -170,7 +172,7 @@ class TopologyTestDriver:
         """Close all tasks without a commit, and open them from the last one.
 
         Stores in memory are rebuilt from their changelogs; in a directory they are opened again.
-        What was read after the last commit is read again.
+        Records after the last commit are processed again.
         """
         self._check_open()
         self._close_tasks()
@@ -186,9 +188,9 @@ class TopologyTestDriver:
 
     # Stores and metrics
 
-    # Any, because only the test knows what the store holds.
+    # Any, because only the test knows the types of the store.
     def get_state_store(self, name: str, *, partition: int | None = None) -> Any:
-        """An open store by its name; with several partitions say which."""
+        """An open store by its name; `partition` is required if there are several."""
         self._check_open()
         if self._global is not None and name in self.topology.global_stores:
             return self._global.state.store(name)
@@ -270,11 +272,11 @@ class TopologyTestDriver:
 
     @property
     def tasks(self) -> Mapping[TaskId, Task]:
-        """The tasks that run."""
+        """The running tasks."""
         return self._tasks
 
     def close(self) -> None:
-        """Close all tasks; what was not committed is gone."""
+        """Close all tasks; uncommitted changes are lost."""
         if not self._closed:
             self._closed = True
             self._close_tasks()
@@ -298,11 +300,11 @@ class TopologyTestDriver:
             raise StoreError(
                 f'store "{name}" is a {kind.value} store',
                 hint=f"it is not {' or '.join(found.value for found in kinds)}; "
-                f"ask for get_state_store or the kind it has",
+                f"use get_state_store, or the method for its kind",
             )
         return store
 
-    # Inside: work
+    # Internal: processing
 
     def _pipe(self, topic: str, rows: Sequence[Row]) -> None:
         self.pipe_batch((topic, row) for row in rows)
@@ -332,13 +334,13 @@ class TopologyTestDriver:
         now_ms = self.clock.now_ms()
         for _, task_id in sorted(heads):
             task = self._tasks[task_id]
-            # The driver is the broker: what is not queued does not exist.
+            # The driver is the broker: there are no other records than the queued ones.
             if task.ready(now_ms, dict.fromkeys(task.inputs, 0)):
                 return task_id, task
         return None
 
     def _route(self) -> None:
-        """Give records that were written to the tasks that read their topics."""
+        """Add new records to the tasks that read their topics."""
         fresh, self._log.fresh = self._log.fresh, []
         for record in fresh:
             tp = TopicPartition(record.topic, record.partition)
@@ -366,10 +368,10 @@ class TopologyTestDriver:
         task.state.commit(positions)
         task.committed()
 
-    # Inside: opening and closing
+    # Internal: opening and closing
 
     def _open_tasks(self) -> None:
-        """Open the tasks of the layout that are not open, and take them to the last commit."""
+        """Open the tasks of the layout that are not open, at the last commit."""
         for task_id in self._layout.tasks():
             if task_id not in self._tasks:
                 self._tasks[task_id] = self._open_task(task_id)
@@ -409,7 +411,7 @@ class TopologyTestDriver:
         return state
 
     def _restore(self, task_id: TaskId, state: TaskState) -> None:
-        """Replay what a changelog has after the store's last commit."""
+        """Restore a store from the changelog records after its last commit."""
         for store, tp in self._layout.changelogs(task_id).items():
             end = self._log.end(tp)
             if store in self.topology.source_changelogs:
@@ -469,12 +471,12 @@ class TopologyTestDriver:
         if first is not None:
             raise first
 
-    # Inside: topics
+    # Internal: topics
 
     def _lay_out(self) -> Layout:
         return lay_out(self.topology, self.config.application_id, self._existing)
 
-    def _asked_count(self, topic: str) -> int:
+    def _configured_count(self, topic: str) -> int:
         if isinstance(self._partitions, int):
             return self._partitions
         return self._partitions.get(topic, 1)
@@ -487,10 +489,10 @@ class TopologyTestDriver:
         ):
             if topic in counts:
                 return counts[topic]
-        return self._asked_count(topic)
+        return self._configured_count(topic)
 
     def _check_read(self, topic: str) -> None:
-        """Refuse a topic that nothing reads; let one that matches a pattern join."""
+        """Raise if no source reads a topic; add one that matches a pattern."""
         if topic in self._layout.partition_counts or topic in self._global_topics:
             return
         if any(
@@ -500,7 +502,7 @@ class TopologyTestDriver:
             for sub in self.topology.sub_topologies
             for node in sub.nodes
         ):
-            self._existing[topic] = self._asked_count(topic)
+            self._existing[topic] = self._configured_count(topic)
             self._layout = self._lay_out()
             self._open_tasks()
             return
@@ -522,7 +524,7 @@ class TopologyTestDriver:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StreamsError("the driver is closed", hint="make a new one")
+            raise StreamsError("the driver is closed", hint="create a new one")
 
 
 def _config(given: StreamsConfig | Mapping[str, object] | None) -> StreamsConfig:

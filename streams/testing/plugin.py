@@ -18,17 +18,17 @@ from streams.topology import Topology
 
 
 class OpenDriver(Protocol):
-    """Makes a TopologyTestDriver that is closed when the test ends."""
+    """Creates a TopologyTestDriver that is closed when the test ends."""
 
     # Any: the options of the driver, which checks them itself.
     def __call__(self, topology: Topology, **options: Any) -> TopologyTestDriver:
-        """A driver of a topology, with the options of TopologyTestDriver."""
+        """Create a driver, with the options of TopologyTestDriver."""
         ...
 
 
 @contextmanager
 def open_drivers() -> Iterator[OpenDriver]:
-    """A function that makes drivers; all are closed at the end."""
+    """A function that creates drivers, which are closed at the end."""
     with ExitStack() as opened:
 
         def open_driver(topology: Topology, **options: Any) -> TopologyTestDriver:
@@ -39,6 +39,6 @@ def open_drivers() -> Iterator[OpenDriver]:
 
 @pytest.fixture
 def topology_driver() -> Iterator[OpenDriver]:
-    """A function that makes drivers; they are closed when the test ends."""
+    """A function that creates drivers, which are closed when the test ends."""
     with open_drivers() as open_driver:
         yield open_driver

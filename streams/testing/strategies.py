@@ -1,6 +1,6 @@
 """Strategies for hypothesis: input that is out of order, late, or of several topics at once.
 
-A record's lateness is how far its time lies behind the largest time that came before it.
+The lateness of a record is how far its timestamp is behind the largest earlier one.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ def out_of_order_times(
     min_size: int = 0,
     max_size: int = SIZE_MAX,
 ) -> list[int]:
-    """Timestamps in order of arrival: time moves by up to `step`, records are late by `lateness`.
+    """Timestamps in order of arrival, with steps of up to `step` and records late by `lateness`.
 
-    None is before `start_ms`; with no lateness they are in order.
+    All are at or after `start_ms`; without lateness they are in order.
     """
     lateness_ms = milliseconds(lateness, "lateness")
     step_ms = milliseconds(step, "step")
@@ -56,7 +56,7 @@ def out_of_order_records(
     step: Duration = 10,
     max_size: int = SIZE_MAX,
 ) -> list[Record[K, V]]:
-    """Records in order of arrival, with times as `out_of_order_times` makes them."""
+    """Records in order of arrival, with timestamps of `out_of_order_times`."""
     times = draw(out_of_order_times(lateness=lateness, step=step, max_size=max_size))
     return [Record(draw(keys), draw(values), time) for time in times]
 
@@ -70,7 +70,7 @@ def shuffled_within(
     waiting = sorted(records, key=lambda record: record.timestamp_ms)
     arrived: list[Record[K, V]] = []
     while waiting:
-        # Who is taken now makes all that are left late by at most what the oldest of them is.
+        # The oldest remaining record must not become later than allowed.
         limit_ms = waiting[0].timestamp_ms + lateness_ms
         allowed = sum(record.timestamp_ms <= limit_ms for record in waiting)
         arrived.append(waiting.pop(draw(st.integers(0, allowed - 1))))
@@ -81,7 +81,7 @@ def shuffled_within(
 def interleaved(draw: st.DrawFn, *inputs: Sequence[T]) -> list[tuple[int, T]]:
     """Items of several inputs in one order, each with the number of its input.
 
-    The order inside an input stays: so records of several topics or partitions arrive.
+    The order within an input does not change, as for records of topics or partitions.
     """
     waiting = [list(items) for items in inputs]
     found: list[tuple[int, T]] = []

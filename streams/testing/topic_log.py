@@ -1,4 +1,4 @@
-"""TopicLog: the topics of a test, in memory; where tasks of the driver write."""
+"""TopicLog: the topics of a test, in memory."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class LoggedRecord(NamedTuple):
     headers: Headers
 
     def chunk(self) -> Chunk:
-        """A chunk of this record alone."""
+        """A chunk with only this record."""
         return Chunk(
             self.topic,
             self.partition,
@@ -38,7 +38,7 @@ class TopicLog:
     """All records of all topics in order, and those that are not routed yet."""
 
     def __init__(self, partition_count: Callable[[str], int]) -> None:
-        """Topics are made by their first record, with so many partitions."""
+        """A topic is created by its first record, with `partition_count` partitions."""
         self._partition_count = partition_count
         self._partitions: dict[TopicPartition, list[LoggedRecord]] = {}
         self._keyless: dict[str, int] = {}
@@ -46,7 +46,7 @@ class TopicLog:
         self.by_topic: dict[str, list[LoggedRecord]] = {}
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """The number of partitions of a topic."""
         return self._partition_count(topic)
 
     def send(
@@ -58,7 +58,7 @@ class TopicLog:
         headers: Headers,
         partition: int | None,
     ) -> None:
-        """Write a record; by its key when no partition is given, else round and round."""
+        """Write a record; the default partition is by its key, or round-robin without a key."""
         self.append(topic, key, value, timestamp_ms, headers, partition)
 
     def append(
@@ -70,14 +70,14 @@ class TopicLog:
         headers: Headers,
         partition: int | None,
     ) -> LoggedRecord:
-        """Write a record; where it is."""
+        """Write a record; returns it with partition and offset."""
         count = self._partition_count(topic)
         if partition is None:
             partition = self._choose(topic, key, count)
         elif not 0 <= partition < count:
             raise ConfigError(
                 f'topic "{topic}" has {count} partitions; there is no partition {partition}',
-                hint="give the driver its count: partitions={topic: count}",
+                hint="set its partition count: partitions={topic: count}",
             )
         rows = self._partitions.setdefault(TopicPartition(topic, partition), [])
         record = LoggedRecord(topic, partition, len(rows), key, value, timestamp_ms, tuple(headers))

@@ -1,4 +1,4 @@
-"""TestInputTopic and TestOutputTopic: how a test writes and reads topics of the driver."""
+"""TestInputTopic and TestOutputTopic: write and read topics of the driver."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
@@ -19,11 +19,11 @@ Pipe = Callable[[str, Sequence[Row]], None]
 class TestInputTopic(Generic[K, V]):
     """Writes records to a topic that the topology reads.
 
-    A record without a time gets the topic's own, which begins at `start_timestamp` and moves by
-    `auto_advance` with each record.
+    A record without a timestamp gets the topic's time, which starts at `start_timestamp` and
+    advances by `auto_advance` with each record.
     """
 
-    __test__ = False  # the name begins with Test, but it is none
+    __test__ = False  # not a test class, despite its name
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class TestInputTopic(Generic[K, V]):
         start_timestamp: int,
         auto_advance: Duration,
     ) -> None:
-        """Made by `TopologyTestDriver.create_input_topic`."""
+        """Called by `TopologyTestDriver.create_input_topic`."""
         self.name = name
         self._pipe = pipe
         self._key_serde, self._value_serde = serdes
@@ -42,7 +42,7 @@ class TestInputTopic(Generic[K, V]):
         self._advance_ms = milliseconds(auto_advance, "auto_advance")
 
     def advance_time(self, duration: Duration) -> None:
-        """Move the topic's own time forward."""
+        """Advance the topic's time."""
         self._now_ms += milliseconds(duration, "duration")
 
     def pipe_input(
@@ -62,7 +62,7 @@ class TestInputTopic(Generic[K, V]):
         self.pipe_input(None, value, timestamp)
 
     def pipe_record(self, record: Record[K, V], *, partition: int | None = None) -> None:
-        """Write a record as it is."""
+        """Write a record unchanged."""
         self.pipe_input(
             record.key,
             record.value,
@@ -80,7 +80,7 @@ class TestInputTopic(Generic[K, V]):
     ) -> None:
         """Write (key, value) pairs one by one, each processed before the next.
 
-        With `start_timestamp` they have times of their own, `advance` apart.
+        With `start_timestamp` their timestamps start there, `advance` apart.
         """
         for index, (key, value) in enumerate(pairs):
             timestamp = None
@@ -139,7 +139,7 @@ class TestOutputTopic(Generic[K, V]):
         log: Callable[[], Sequence[LoggedRecord]],
         serdes: tuple[Serde[K], Serde[V]],
     ) -> None:
-        """Made by `TopologyTestDriver.create_output_topic`; begins with the topic's first."""
+        """Called by `TopologyTestDriver.create_output_topic`; starts with the first record."""
         self.name = name
         self._log = log
         self._key_serde, self._value_serde = serdes
@@ -147,7 +147,7 @@ class TestOutputTopic(Generic[K, V]):
 
     @property
     def queue_size(self) -> int:
-        """How many records were written and not read yet."""
+        """The number of records that have not been read."""
         return len(self._log()) - self._next
 
     @property
@@ -157,7 +157,7 @@ class TestOutputTopic(Generic[K, V]):
 
     def read_record(self) -> Record[K, V]:
         """The next record."""
-        return self._decoded(self._take())
+        return self._decoded(self._read_next())
 
     def read_value(self) -> V:
         """The value of the next record."""
@@ -169,26 +169,26 @@ class TestOutputTopic(Generic[K, V]):
         return record.key, record.value
 
     def read_records_to_list(self) -> list[Record[K, V]]:
-        """All records that are left."""
+        """All remaining records."""
         return [self.read_record() for _ in range(self.queue_size)]
 
     def read_values_to_list(self) -> list[V]:
-        """The values of all records that are left."""
+        """The values of all remaining records."""
         return [self.read_value() for _ in range(self.queue_size)]
 
     def read_key_values_to_list(self) -> list[tuple[K, V]]:
-        """Keys and values of all records that are left."""
+        """Keys and values of all remaining records."""
         return [self.read_key_value() for _ in range(self.queue_size)]
 
     def read_key_values_to_map(self) -> dict[K, V]:
-        """The last value of each key among the records that are left."""
+        """The last value of each key in the remaining records."""
         return dict(self.read_key_values_to_list())
 
     def read_logged(self) -> LoggedRecord:
         """The next record as bytes, with its partition and offset."""
-        return self._take()
+        return self._read_next()
 
-    def _take(self) -> LoggedRecord:
+    def _read_next(self) -> LoggedRecord:
         if self.is_empty:
             raise StreamsError(
                 f'topic "{self.name}" has no record left to read',
@@ -199,7 +199,7 @@ class TestOutputTopic(Generic[K, V]):
         return record
 
     def _decoded(self, record: LoggedRecord) -> Record[K, V]:
-        # A null is None, whatever the types say: as everywhere with serdes.
+        # A null is None, regardless of the types, as with all serdes.
         key: K = self._key_serde.deserialize(self.name, record.key)  # type: ignore[assignment]
         value: V = self._value_serde.deserialize(self.name, record.value)  # type: ignore[assignment]
         return Record(key, value, max(record.timestamp_ms, 0), record.headers)
