@@ -1,10 +1,10 @@
 """LineWriter: writes lines to standard output, and knows which of them were read.
 
-What a command commits is what it has printed, so "printed" must be exact. Lines go straight to
-the file descriptor, no buffer of ours keeps any. In a pipe they are not with the reader yet:
-`consume | head -5` would leave hundreds there that are never read. So a pipe can be watched: it
-is made one page long, which lets poll(2) report it writable only when it is empty, and a line
-counts when the reader has taken all of it.
+A command commits the records that it has printed, so "printed" must be exact. Lines are written
+directly to the file descriptor, without a buffer. But lines in a pipe may never be read: `consume |
+head -5` would leave hundreds of them there. Therefore a pipe can be watched: its size is reduced to
+one page, so that poll(2) reports it as writable only if it is empty, and a line counts when the
+reader has read all of it.
 """
 
 import array
@@ -23,9 +23,9 @@ from broker.errors import MillstreamError
 from millstream.commands.stopping import StopRequest
 
 WAIT_MS = 200
-# A line that was begun when the command was stopped is finished, if its reader takes it by then.
+# How long the reader may take to read a partly written line after the command was stopped.
 GRACE_S = 1.0
-# A pipe that has room has it for this many bytes: writing them cannot block.
+# A writable pipe has room for this many bytes: writing them cannot block.
 WRITE_BYTES = select.PIPE_BUF
 
 
@@ -70,7 +70,7 @@ class LineWriter:
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, self._pipe_bytes)
 
     def _watch(self, fd: int) -> None:
-        """Make the pipe one page long; if that is not possible, written lines count as read."""
+        """Reduce the pipe to one page; if that is not possible, written lines count as read."""
         with suppress(OSError, AttributeError):
             before = fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ)
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, WRITE_BYTES)
@@ -98,7 +98,7 @@ class LineWriter:
             raise OutputFailed(f"cannot write to standard output: {error.strerror}") from error
 
     def _wait(self, fd: int) -> None:
-        """Wait until there is room: in a watched pipe, until everything before was read."""
+        """Wait until there is room; in a watched pipe, until everything has been read."""
         end_s: float | None = None
         while True:
             for _, events in self._ready.poll(WAIT_MS):
@@ -112,13 +112,13 @@ class LineWriter:
 
 
 def _descriptor() -> int | None:
-    """Of the process's standard output; None when something else stands for it."""
+    """The descriptor of standard output; None if it was replaced."""
     own = sys.__stdout__
     return own.fileno() if own is not None and sys.stdout is own else None
 
 
 def _unread(pipe: int) -> int:
-    """How many bytes a pipe holds."""
+    """The number of unread bytes in a pipe."""
     found = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, found)
     return found[0]

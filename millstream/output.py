@@ -24,7 +24,7 @@ from rich.text import Text
 
 Row = Mapping[str, object]
 
-# Of output that no terminal shows: no table is wider.
+# The width of output that is not a terminal.
 UNBOUNDED_WIDTH = 1_000_000
 
 
@@ -39,7 +39,7 @@ class PlainConsole(Console):
             self.width = UNBOUNDED_WIDTH
 
     def on_broken_pipe(self) -> None:
-        """As any other output: the command ends, and what it has open is closed."""
+        """Raise, as other output does, so that the command closes everything and ends."""
         raise BrokenPipeError
 
 
@@ -78,7 +78,7 @@ class Output:
         if self.as_json:
             self._json(record)
         else:
-            click.echo(text, color=True)  # data stays as it is, with its control characters
+            click.echo(text, color=True)  # data is printed unchanged, with its control characters
 
     def done(self, text: str, **facts: object) -> None:
         """Report a change: a sentence, or a JSON object."""
@@ -121,7 +121,7 @@ def json_text(value: object) -> str:
 
 
 def table(rows: Sequence[Row], title: str) -> Table:
-    """Rows as a table; their names head the columns."""
+    """Format rows as a table, with their names as headings."""
     shown = _table(title, show_header=True)
     for name in rows[0] if rows else ():
         numeric = all(isinstance(row.get(name), int | float | None) for row in rows)

@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def simulated(request: pytest.FixtureRequest) -> "Simulated":
     """Runs pipelines on a simulated platform with crashes and other faults."""
-    # The platform is imported by tests that need it: pytest loads this module for all others, too.
+    # Imported here, because pytest loads this module for all tests.
     from millstream.testing.simulated import Simulated
 
     return Simulated(

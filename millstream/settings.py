@@ -1,15 +1,16 @@
 """PlatformSettings: addresses and settings of the services; from a file, the environment
 and flags.
 
-A setting comes from the strongest of them: flag, variable, file, default. The table of all is in
-README.md. The file is ./millstream.toml, or the one that MILLSTREAM_CONFIG or --config names:
+Flags take precedence over variables, variables over the file, and the file over defaults. All
+settings are listed in README.md. The file is ./millstream.toml, or that of MILLSTREAM_CONFIG or
+--config:
 
 port-base = 20000
 
 [broker]                         # any setting of the service, under its own name
 "log.retention.hours" = 24
 
-That variable is MILLSTREAM_BROKER_LOG_RETENTION_HOURS, that flag
+The variable of this setting is MILLSTREAM_BROKER_LOG_RETENTION_HOURS, its flag
 `--set broker.log.retention.hours=24`.
 """
 
@@ -25,9 +26,9 @@ FILE = Path("millstream.toml")
 PREFIX = "MILLSTREAM_"
 FILE_VARIABLE = "MILLSTREAM_CONFIG"
 DATA_DIRECTORY = "millstream-data"
-# The services in the order of their start, with their usual ports.
+# The services in the order of their start, with their default ports.
 PORTS = {"broker": 9092, "registry": 8081, "connect": 8083, "sql": 8088}
-# Those that take settings of their own.
+# Services with settings of their own.
 CONFIGURABLE = ("broker", "connect", "sql")
 # Variables of single commands and of our tests.
 OTHER_VARIABLES = frozenset(
@@ -95,7 +96,7 @@ def load_settings(
     named = file or (Path(environment[FILE_VARIABLE]) if FILE_VARIABLE in environment else None)
     flag_layer = _layer({key: flags[key] for key in flags if flags[key] is not None}, at="flags")
     for layer in (_of_file(named), _of_environment(environment), flag_layer):
-        if "port-base" in layer:  # ports that something weaker gives are not what is wanted now
+        if "port-base" in layer:  # it replaces ports of sources with lower precedence
             merged = {key: merged[key] for key in merged if not key.endswith("-port")}
         for key, value in layer.items():
             before = merged.get(key)
@@ -154,7 +155,7 @@ def _of_environment(environment: Mapping[str, str]) -> Layer:
 
 
 def _layer(content: Mapping[str, object], *, at: str) -> Layer:
-    """Checked keys and values of one source."""
+    """Check the keys and values of one source."""
     layer: Layer = {}
     for key, value in content.items():
         if key not in KEYS:

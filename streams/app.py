@@ -28,8 +28,8 @@ __all__ = ["AppState", "OnFailure", "SharedRuntime", "StreamsApp"]
 class StreamsApp:
     """An application: a topology, a broker to run it on, and settings.
 
-    `broker` is an embedded Broker or "host:port,host:port", or what several applications share: a
-    SharedRuntime. Settings are Kafka Streams' with underscores; see StreamsConfig.
+    `broker` is an embedded Broker, "host:port,host:port", or a SharedRuntime for several
+    applications. Settings are Kafka Streams' with underscores; see StreamsConfig.
 
     >>> with StreamsApp(topology, application_id="shop", broker="localhost:9092") as app:
     ...     app.wait()
@@ -46,10 +46,10 @@ class StreamsApp:
         fault: Callable[[str], None] = lambda point: None,
         **settings: object,
     ) -> None:
-        """Nothing runs before `start`. `fault` is called at named points of a commit, for tests.
+        """`fault` is called at named points of a commit, for tests.
 
-        `machine` is where time, randomness, files and databases come from; `clock` is for tests
-        that need only another clock.
+        `machine` provides time, random numbers, files and databases; `clock` is for tests that
+        replace only the clock.
         """
         self.config = StreamsConfig.of(application_id=application_id, **settings)
         self.topology = topology
@@ -79,7 +79,7 @@ class StreamsApp:
             )
 
     def _bootstrap(self) -> str:
-        """Where child processes reach the broker; an embedded one is served for them."""
+        """The broker's address for child processes; an embedded broker gets a server."""
         if isinstance(self._broker, str):
             return self._broker
         if self._server is None:
@@ -93,11 +93,11 @@ class StreamsApp:
         return self._server.bootstrap
 
     @property
-    def _runs(self) -> Instance | Processes:
+    def _runtime(self) -> Instance | Processes:
         return self._processes or self._instance
 
-    def _here(self) -> Instance:
-        """The instance of this process, if it is the one that runs."""
+    def _local_instance(self) -> Instance:
+        """The instance of this process; raises if the application runs in child processes."""
         if self._processes is not None:
             raise StreamsError(
                 "the application runs in processes: its runners and stores are in child processes",
@@ -108,50 +108,50 @@ class StreamsApp:
     # --- start and end ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Check schemas and topics, make internal ones, load global stores, start the runners."""
+        """Check schemas, create internal topics, load global stores, start the runners."""
         if self._states.state is not AppState.CREATED:
             raise StreamsError(
                 f"the application cannot start: it is {self._states.state.value}",
                 hint="an application starts only once; create a new StreamsApp to run it again",
             )
         check_schemas(self.topology)
-        self._runs.start()
+        self._runtime.start()
 
     def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS, *, commit: bool = True) -> bool:
-        """Commit, leave the group and stop; False when the time was up first.
+        """Commit, leave the group and stop; returns False on timeout.
 
-        With `commit=False` an application that will be deleted drops what it has not committed, and
-        does not wait for topics that exist no longer. Child processes commit nevertheless.
+        With `commit=False`, an application that will be deleted discards uncommitted changes, and
+        does not wait for topics that no longer exist. Child processes commit nevertheless.
         """
-        done = self._runs.close(timeout_ms, commit=commit)
+        done = self._runtime.close(timeout_ms, commit=commit)
         server, self._server = self._server, None
         if server is not None:
             server.close()
         return done
 
     def wait(self, timeout_ms: int | None = None) -> bool:
-        """Wait until the application has ended; an error that ended it is raised."""
+        """Wait until the application has ended; raises the error that ended it."""
         ended = self._states.wait_for(ENDED, timeout_ms)
         if ended and self._states.state is AppState.ERROR and self.error is not None:
             raise self.error
         return ended
 
     def wait_for(self, *states: AppState, timeout_ms: int | None = None) -> bool:
-        """Wait for one of some states; False when the time was up first."""
+        """Wait for one of these states; False on timeout."""
         return self._states.wait_for(frozenset(states), timeout_ms)
 
     def pause(self) -> None:
-        """Process nothing until resumed; the instance stays in its group."""
-        self._runs.pause()
+        """Pause processing until `resume`; the instance stays in its group."""
+        self._runtime.pause()
 
     def resume(self) -> None:
-        """Process again."""
-        self._runs.resume()
+        """Resume processing."""
+        self._runtime.resume()
 
     @property
     def paused(self) -> bool:
-        """Whether processing rests."""
-        return self._runs.paused
+        """Whether processing is paused."""
+        return self._runtime.paused
 
     def clean_up(self) -> None:
         """Delete the local state; only while the application does not run."""
@@ -174,40 +174,40 @@ class StreamsApp:
     ) -> None:
         self.close()
 
-    # --- watching and steering ----------------------------------------------------------------
+    # --- state and runners --------------------------------------------------------------------
 
     @property
     def state(self) -> AppState:
-        """Where the application stands."""
+        """The state of the application."""
         return self._states.state
 
     @property
     def error(self) -> BaseException | None:
-        """What ended the application, if it was an error."""
-        return self._runs.error
+        """The error that ended the application, if any."""
+        return self._runtime.error
 
     def on_state_change(self, listener: StateListener) -> None:
         """Call a function of (new state, old state) at each change."""
         self._states.listen(listener)
 
     def on_uncaught_exception(self, handler: FailureHandler) -> None:
-        """Let a function of the error decide what follows when a runner dies of it."""
-        self._runs.on_failure = handler
+        """Set a function that decides what to do after an uncaught error of a runner."""
+        self._runtime.on_failure = handler
 
     def add_runner(self) -> str:
-        """Start one more runner; its name."""
-        instance = self._here()
+        """Start one more runner; returns its name."""
+        instance = self._local_instance()
         instance.check_running()
         return instance.add_runner()
 
     @property
     def child_pids(self) -> list[int]:
-        """Process ids of the children, when the application runs in processes."""
+        """Process ids of the children, if the application runs in processes."""
         return [] if self._processes is None else self._processes.pids()
 
     def remove_runner(self) -> str | None:
-        """Stop a runner; its name, None when there is none."""
-        return self._here().remove_runner()
+        """Stop a runner; returns its name, or None."""
+        return self._local_instance().remove_runner()
 
     @property
     def runners(self) -> tuple[TaskRunner, ...]:
@@ -231,35 +231,37 @@ class StreamsApp:
         stale: bool = False,
         timestamped: bool = False,
     ) -> Any:
-        """Reads of a store, over all partitions that are here, or of one.
+        """A read-only view of a store, over all local partitions, or one.
 
-        A table's store gives plain values, or (value, timestamp_ms) if `timestamped`. `stale` also
-        reads standbys and stores that are being restored.
+        The store of a table returns plain values, or (value, timestamp_ms) with `timestamped`. With
+        `stale`, it also reads standbys and stores that are being restored.
         """
-        return self._here().store(name, partition=partition, stale=stale, timestamped=timestamped)
+        return self._local_instance().store(
+            name, partition=partition, stale=stale, timestamped=timestamped
+        )
 
     def lags(self) -> list[StoreLag]:
         """How far the local copies of stores are behind their changelogs."""
-        return store_lags(self._here())
+        return store_lags(self._local_instance())
 
     def metadata(self, store: str | None = None) -> list[HostMetadata]:
         """Which instance has which partitions of which store; of all stores, or of one."""
-        return hosts_of(self._here().check_running(), store)
+        return hosts_of(self._local_instance().check_running(), store)
 
     def metadata_for_key(self, store: str, key: object) -> tuple[HostMetadata | None, int]:
         """The instance that has a key of a store, and the key's partition."""
-        return key_host(self._here().check_running(), store, key)
+        return key_host(self._local_instance().check_running(), store, key)
 
     @property
     def state_directory(self) -> Path:
-        """Where local state lies."""
+        """The directory of local state."""
         return self._instance.directories.folder
 
 
 def check_schemas(topology: Topology) -> None:
-    """Let serdes with a schema registry say that the schemas of output topics are as they should.
+    """Check the schemas of output topics with the schema registry of their serdes.
 
-    A schema that a registry refuses is found here, not by the first record.
+    So a schema that the registry refuses is reported at the start, not at the first record.
     """
     for part in topology.sub_topologies:
         for node in part.nodes:

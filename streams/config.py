@@ -34,7 +34,7 @@ RECORDING_LEVELS = ("INFO", "DEBUG", "TRACE")
 MIB = 1024 * 1024
 COMMIT_INTERVAL_MS = 30_000
 COMMIT_INTERVAL_EXACTLY_ONCE_MS = 100
-# Settings of clients and topics may be given with these prefixes; they are passed on as they are.
+# Settings with these prefixes are passed to clients and topics.
 PREFIXES = (
     "consumer.",
     "main.consumer.",
@@ -54,7 +54,7 @@ def _nothing() -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsConfig:
-    """How an application runs.
+    """The settings of an application.
 
     >>> config = StreamsConfig.of(application_id="shop", commit_interval_ms=timedelta(seconds=1))
     >>> config.commit_interval_ms
@@ -63,7 +63,7 @@ class StreamsConfig:
 
     application_id: str = "millstream-app"
     bootstrap_servers: str = ""  # "": the embedded broker
-    client_id: str = ""  # "": made of the application's id
+    client_id: str = ""  # "": from the application id
     application_server: str = ""  # "host:port" where other instances reach our queries
     state_dir: str = field(default_factory=lambda: str(Path(tempfile.gettempdir()) / "millstream"))
 
@@ -76,7 +76,7 @@ class StreamsConfig:
     repartition_purge_interval_ms: int = 30_000
 
     # Memory of all persistent stores of a process: about the sum of the first three.
-    state_buffer_max_bytes: int = 64 * MIB  # changes since the last commit, which comes when full
+    state_buffer_max_bytes: int = 64 * MIB  # uncommitted changes; a full buffer triggers a commit
     state_cache_max_bytes: int = 256 * MIB  # committed rows, in equal shares for all tasks
     rocksdb_block_cache_bytes: int = 64 * MIB
     rocksdb_write_buffer_bytes: int = 32 * MIB  # a part of the block cache
@@ -90,7 +90,7 @@ class StreamsConfig:
     max_task_idle_ms: int = 0
     auto_offset_reset: str = "earliest"
 
-    # Where tasks run
+    # Assignment
     num_standby_replicas: int = 0
     max_warmup_replicas: int = 2
     acceptable_recovery_lag: int = 10_000
@@ -116,15 +116,15 @@ class StreamsConfig:
     state_cleanup_delay_ms: int = 600_000
     upgrade_from: str | None = None
 
-    # Watching
+    # Monitoring
     metrics_recording_level: str = "INFO"  # DEBUG counts records at every node
     log_summary_interval_ms: int = 120_000
 
-    # What has one of PREFIXES, or begins with "__", by its full name.
+    # Settings with one of PREFIXES or "__", by their full names.
     extra: Mapping[str, object] = field(default_factory=_nothing)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work, before anything runs."""
+        """Check the settings."""
         _check_application_id(self.application_id)
         _one_of("processing_guarantee", self.processing_guarantee, GUARANTEES)
         _one_of("auto_offset_reset", self.auto_offset_reset, ("earliest", "latest", "none"))
@@ -152,17 +152,17 @@ class StreamsConfig:
 
     @property
     def exactly_once(self) -> bool:
-        """Whether results, state and positions are committed in transactions."""
+        """Whether output, state and offsets are committed in transactions."""
         return self.processing_guarantee == EXACTLY_ONCE
 
     @classmethod
     def of(cls, **settings: object) -> Self:
-        """A config of settings by name; durations may be timedelta, unknown names are refused."""
+        """Create a config from settings by name; durations can be timedelta."""
         return cls.from_properties(settings)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, object]) -> Self:
-        """A config of settings by Kafka's dotted names, or ours; text becomes what it must be."""
+        """Create a config from Kafka's dotted names, or ours; strings are converted."""
         known = {item.name for item in fields(cls)}
         taken: dict[str, Any] = {}  # Any: each setting has a type of its own, checked afterwards
         extra: dict[str, object] = {}
@@ -179,7 +179,7 @@ class StreamsConfig:
         return cls(**taken, extra=MappingProxyType(extra))
 
     def get(self, name: str) -> object:
-        """A setting by either of its names; None when there is none."""
+        """A setting by either of its names, or None."""
         if name in self.extra:
             return self.extra[name]
         return getattr(self, _snake(name), None)
@@ -235,7 +235,7 @@ _HANDLERS = (
     "production_exception_handler",
     "default_timestamp_extractor",
 )
-# Names that Kafka had before, or that say the same.
+# Earlier names of Kafka, and synonyms.
 _OTHER_NAMES = {
     "cache_max_bytes_buffering": "statestore_cache_max_bytes",
     "default_deserialization_exception_handler": "deserialization_exception_handler",
@@ -262,7 +262,7 @@ def _suggestion(name: str) -> str:
 
 
 def _converted(name: str, value: object) -> object:
-    """What a setting must be: durations as milliseconds, numbers and handlers out of text."""
+    """Convert a value: durations to milliseconds, strings to numbers and handlers."""
     if isinstance(value, timedelta):
         if not name.endswith("_ms"):
             raise StreamsConfigError(f'"{name}" is {value!r}', hint="it is not a duration")

@@ -1,6 +1,6 @@
-"""Outputs of the application, compared with what its input says they must be.
+"""Compares the outputs of the application with those expected for its input.
 
-All results are committed once: counts go up by one, and each pair of the join is there once.
+All results are committed once: counts increase by one, and each pair of the join exists once.
 """
 
 from bisect import bisect_left, bisect_right
@@ -35,7 +35,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(slots=True)
 class Outputs:
-    """What is in the output topics, or should be."""
+    """The content of the output topics, found or expected."""
 
     counts: dict[str, dict[str, int]] = field(  # the last count of each key, by topic
         default_factory=lambda: {COUNTS: {}, WINDOW_COUNTS: {}}
@@ -43,7 +43,7 @@ class Outputs:
     pairs: Counter[bytes] = field(default_factory=Counter)
 
     def add(self, topic: str, key: bytes, value: bytes) -> None:
-        """One more record of a topic."""
+        """Add a record of a topic."""
         if topic == JOINED:
             self.pairs[value] += 1
             return
@@ -55,7 +55,7 @@ class Outputs:
 
 
 def expected_of(plain: Stored) -> Outputs:
-    """What the application must make of its input."""
+    """The expected outputs for an input."""
     expected = Outputs()
     groups: dict[str, list[StoredRecord]] = defaultdict(list)
     for records in plain.values():
@@ -72,7 +72,7 @@ def expected_of(plain: Stored) -> Outputs:
 
 
 def _pairs(records: Iterable[StoredRecord]) -> Iterator[bytes]:
-    """Records of one group, each left one with those on the right that are close to it."""
+    """The expected pairs of the join of one group."""
     by_time = sorted(records, key=lambda each: each.timestamp_ms)
     right = [each for each in by_time if not is_left(each.value)]
     times = [each.timestamp_ms for each in right]
@@ -86,12 +86,12 @@ def _pairs(records: Iterable[StoredRecord]) -> Iterator[bytes]:
 
 
 def await_outputs(actor: Actor, plain: Stored) -> None:
-    """Read what is committed until it is all that there should be."""
+    """Read committed outputs until they are complete."""
     expected, found = expected_of(plain), Outputs()
     with _reader(actor) as reader:
         for _ in range(SECONDS_MAX):
-            _read_on(reader, found)
-            _check_not_more(found, expected)
+            _read_to_end(reader, found)
+            _check_no_excess(found, expected)
             if found == expected:
                 actor.note("has read", sum(found.pairs.values()), "pairs and all counts")
                 return
@@ -100,10 +100,10 @@ def await_outputs(actor: Actor, plain: Stored) -> None:
 
 
 def read_outputs(actor: Actor) -> Outputs:
-    """Everything that is committed now."""
+    """Read all outputs that are committed now."""
     found = Outputs()
     with _reader(actor) as reader:
-        _read_on(reader, found)
+        _read_to_end(reader, found)
     return found
 
 
@@ -118,15 +118,15 @@ def _reader(actor: Actor) -> Consumer:
     return reader
 
 
-def _read_on(reader: Consumer, found: Outputs) -> None:
-    """Read up to the present ends."""
+def _read_to_end(reader: Consumer, found: Outputs) -> None:
+    """Read up to the current ends."""
     ends = reader.end_offsets(reader.assignment())
     while any(reader.position(tp) < end for tp, end in ends.items()):
         for record in reader.poll(timeout_ms=1_000):
             found.add(record.topic, record.key or b"", record.value or b"")
 
 
-def _check_not_more(found: Outputs, expected: Outputs) -> None:
+def _check_no_excess(found: Outputs, expected: Outputs) -> None:
     for topic, counts in found.counts.items():
         for key, count in counts.items():
             limit = expected.counts[topic].get(key, 0)

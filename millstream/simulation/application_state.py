@@ -1,7 +1,7 @@
-"""ApplicationStateChecker: after the application has stopped, its stores equal their changelogs.
+"""ApplicationStateChecker: compares stores with changelogs after the application has stopped.
 
-Each store on each disk, also one that was left there long ago, has the rows that its changelog has
-up to the offset which is stored with it; and the end of the changelogs equals the output.
+Each store on each disk, also of tasks that moved away, must have the rows of its changelog up to
+the offset that is stored with it. The changelogs up to their ends must equal the output.
 """
 
 from collections import Counter
@@ -34,12 +34,12 @@ Records = Sequence[StoredRecord]
 
 
 class ApplicationStateChecker(Actor):
-    """One more process, which starts when the instances have stopped."""
+    """Runs in a process of its own when the instances have stopped."""
 
     has_finished = False
 
-    def live(self) -> None:
-        """Read all changelogs, and compare."""
+    def run(self) -> None:
+        """Read all changelogs, and compare the stores."""
         self._config = StreamsConfig(application_id=APPLICATION_ID)
         self._layout = lay_out(topology(), APPLICATION_ID, {PLAIN: PARTITIONS})
         tasks = self._layout.stateful_tasks()
@@ -87,7 +87,7 @@ class ApplicationStateChecker(Actor):
         expected = self._replayed(task, store, (r for r in records if r.offset < position))
         if found == expected:
             return
-        # Compaction removes what a later record replaces: such keys cannot be compared.
+        # Compaction removes replaced records: keys with later records cannot be compared.
         later = self._replayed(task, store, (r for r in records if r.offset >= position))
         replaced = {key for key, _ in later}
         for kind, entries in (("more", found - expected), ("less", expected - found)):
@@ -102,7 +102,7 @@ class ApplicationStateChecker(Actor):
     def _replayed(
         self, task: TaskId, store: str, records: Iterable[StoredRecord]
     ) -> Counter[tuple[Any, Any]]:
-        """What a new store has after a restore."""
+        """The entries of a new store after a restore."""
         state = TaskState(
             [topology().stores[store]],
             directory=None,
@@ -114,7 +114,7 @@ class ApplicationStateChecker(Actor):
         return _entries(state, store)
 
     def _check_ends(self, tasks: Iterable[TaskId]) -> None:
-        """Each change of a count was emitted in the transaction of its changelog record."""
+        """Check that changelogs and outputs are equal: both were written in one transaction."""
         outputs = read_outputs(self).counts
         for store in (COUNTS, WINDOW_COUNTS):
             entries: dict[str, int] = {}

@@ -1,8 +1,8 @@
-"""Campaign: many seeds, each in a process of its own, on all cores.
+"""Campaign: runs many seeds on all cores, each in a process of its own.
 
-A process is forked for each seed from one that has imported everything: a seed starts in
-milliseconds, and cannot see what others left behind. One that hangs is stopped: its processor
-time is limited, so that a busy machine ends none.
+Each process is forked from one that has imported everything: a seed starts in milliseconds, and is
+not affected by earlier ones. Its processor time is limited, to stop one that hangs even if the
+machine is busy.
 """
 
 import gc
@@ -25,17 +25,17 @@ from millstream.simulation.scenario import (
 )
 
 PROCESSOR_SECONDS_MAX = 120
-SECONDS_MAX = 1_800.0  # for one that waits for something outside of the simulation
+SECONDS_MAX = 1_800.0  # if something outside of the simulation blocks
 CHUNK_BYTES = 1 << 16
 WARM_UP_MINUTES = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a seed has shown."""
+    """The result of a seed."""
 
     seed: int
-    invariant: str | None = None  # which one is broken
+    invariant: str | None = None  # the violated one
     details: str = ""
     digest: str = ""
     virtual_ms: int = 0
@@ -62,14 +62,14 @@ class _Child:
 
 
 def warm_up(run: Run) -> None:
-    """Run a few seeds here: what they load and compile is there for all that are forked later."""
+    """Run a few seeds here, so that forked processes have everything loaded and compiled."""
     run(core_scenario_of(1, minutes=WARM_UP_MINUTES))
     for part in (APPLICATION, *SERVERS):
         run(scenario_with(1, part, minutes=WARM_UP_MINUTES))
 
 
 def run_all(scenarios: Iterable[Scenario], run: Run, *, jobs: int) -> Iterator[Result]:
-    """Results as they come; at most so many processes at a time."""
+    """Run scenarios with at most `jobs` processes; yields results as they arrive."""
     gc.collect()
     gc.freeze()
     left = iter(scenarios)
@@ -107,7 +107,7 @@ def _fork(scenario: Scenario, run: Run) -> _Child:
     if pid:
         os.close(writing)
         return _Child(scenario.seed, pid, reading, time.monotonic(), bytearray())
-    try:  # the child: nothing of the parent's is cleaned up here
+    try:  # the child must not clean up for the parent
         os.close(reading)
         resource.setrlimit(
             resource.RLIMIT_CPU, (PROCESSOR_SECONDS_MAX, resource.getrlimit(resource.RLIMIT_CPU)[1])
@@ -135,6 +135,6 @@ def _finish(child: _Child) -> Result:
     if not child.data:
         why = f"the process of the seed ended or hung after {seconds:.0f} s"
         return Result(child.seed, "the simulation itself", why, seconds=seconds)
-    result, seconds = pickle.loads(child.data)  # our own child wrote it
+    result, seconds = pickle.loads(child.data)  # written by our own child process
     assert isinstance(result, Result)
     return replace(result, seconds=seconds)

@@ -1,4 +1,4 @@
-"""Checker: reads everything back when the work is done, and compares it with what was promised."""
+"""Checker: reads everything after the work, and compares it with the acknowledgements."""
 
 from broker.client import consumer, producer
 from broker.model import TopicPartition
@@ -17,15 +17,15 @@ from millstream.simulation.observations import (
 )
 from millstream.simulation.reading import read_partitions
 
-OUTPUT_SECONDS_MAX = 540  # for servers: their scripts may be longer than the work
+OUTPUT_SECONDS_MAX = 540  # for servers, whose scripts may take longer than the work
 
 
 class Checker(Actor):
-    """One more process, which starts after the faults."""
+    """Runs in a process of its own after the faults."""
 
     has_finished = False
 
-    def live(self) -> None:
+    def run(self) -> None:
         """Read all topics and check them."""
         plain = self._read(PLAIN, isolation="read_uncommitted")
         ledger = self._read(LEDGER, isolation="read_committed")
@@ -48,7 +48,7 @@ class Checker(Actor):
         self.has_finished = True
 
     def _check_committed(self) -> None:
-        """What groups have committed is there, however many of their members were late."""
+        """Check that the committed offsets of groups still exist."""
         for group in dict.fromkeys(group for group, _ in self.platform.seen.committed):
             expected = {
                 tp: end for (g, tp), end in self.platform.seen.committed.items() if g == group
@@ -64,16 +64,16 @@ class Checker(Actor):
                     )
 
     def _await_others(self) -> None:
-        """Servers check what they did by themselves."""
+        """Wait for the servers, which check their own results."""
         for _ in range(OUTPUT_SECONDS_MAX):
-            waiting = {each.name: each.unsettled() for each in self.platform.actors.values()}
+            waiting = {each.name: each.unfinished_work() for each in self.platform.actors.values()}
             if not any(waiting.values()) or not self.rest(1_000, 1_000):
                 return
         found = "; ".join(f"{name}: {each}" for name, each in waiting.items() if each)
         raise Violation("everything works again", found)
 
     def _probe(self) -> None:
-        """Write to every partition: none may refuse records when there are no faults any more."""
+        """Write to every partition: none may refuse records without faults."""
         partitions = [
             TopicPartition(topic, number)
             for topic in (PLAIN, LEDGER)

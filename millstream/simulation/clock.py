@@ -4,19 +4,19 @@ from broker import concurrency
 from millstream.simulation.scheduler import MICROSECONDS, Scheduler
 
 START_MS = 1_700_000_000_000
-LOOK_US = 1  # what a look at the clock costs: who looks again and again sees time pass
+LOOK_US = 1  # the cost of reading the clock, so that time passes in polling loops
 
 
 class VirtualClock:
-    """A clock whose time of day may be wrong and may jump; its monotonic time never goes back."""
+    """A clock whose wall-clock time can jump; its monotonic time never goes back."""
 
     def __init__(self, scheduler: Scheduler, *, ahead_ms: int = 0) -> None:
-        """As far ahead of the simulation's time as given."""
+        """`ahead_ms`: how far wall-clock time is ahead of the simulation's time."""
         self._scheduler = scheduler
         self.ahead_ms = self.ahead_max_ms = ahead_ms
 
     def jump(self, by_ms: int) -> None:
-        """Move the time of day, and leave it there."""
+        """Change the wall-clock time permanently."""
         self.ahead_ms += by_ms
         self.ahead_max_ms = max(self.ahead_max_ms, self.ahead_ms)
 
@@ -33,5 +33,5 @@ class VirtualClock:
         return now_us // MICROSECONDS
 
     def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
-        """Wait on a held condition; False when the time ran out first."""
+        """Wait on a held condition; False on timeout."""
         return condition.wait(None if timeout_ms is None else timeout_ms / 1000)

@@ -1,13 +1,13 @@
 """SimulatedDisk: the disk of one simulated machine, in memory. It survives the machine's processes.
 
-    kill of a process    keeps everything: the page cache is the machine's
-    power_loss           keeps what was fsynced, and any part of the rest (see stored.py)
+    kill of a process    keeps everything: the page cache belongs to the machine
+    power_loss           keeps fsynced data, and any part of the rest (see stored.py)
 
     disk = SimulatedDisk(simulation, "broker")
     machine = replace(simulation.machine(process), files=disk.files(process))
 
-Faults are switched on and off by methods; what is hit, how long things take and what is left is
-chosen by the seed.
+Methods switch faults on and off; the seed decides which operations fail, how long they take, and
+what is lost.
 """
 
 import errno
@@ -28,18 +28,18 @@ DESCRIPTORS_MAX = 1024
 FSYNC_MS = (0.1, 20.0)
 NO_TIME_MS = (0.0, 0.0)
 SLOW_FSYNC_MS = (20.0, 3_000.0)
-CREATE_REFUSED_CHANCE = 0.5  # on a full disk: there may be room for a name
+CREATE_REFUSED_CHANCE = 0.5  # on a full disk there may still be room for a name
 
 Milliseconds = tuple[float, float]
 
 
 class ProcessIsDead(SimulationOver):
-    """A process that was killed, or whose machine has no power, asks for its disk."""
+    """A process that was killed, or whose machine has no power, uses its disk."""
 
 
 @dataclass(slots=True)
 class Fault:
-    """Something that goes wrong now and then."""
+    """A fault that occurs with some probability."""
 
     chance: float = 0.0
     times: int | None = None  # how often at most
@@ -57,7 +57,7 @@ class SimulatedDisk:
         clock: VirtualClock | None = None,
         capacity_bytes: int = CAPACITY_BYTES,
     ) -> None:
-        """An empty disk; times of files are those of the clock."""
+        """Create an empty disk; modification times are those of the clock."""
         self.name = name
         self.random = simulation.random(f"disk {name}")
         self.scheduler = simulation.scheduler
@@ -76,13 +76,12 @@ class SimulatedDisk:
         self._slow_suffix = ""
 
     def __repr__(self) -> str:
-        """As the history names it."""
         return f"disk {self.name}"
 
     def files(
         self, process: Process, *, descriptors_max: int = DESCRIPTORS_MAX
     ) -> "SimulatedFiles":
-        """The file system as a process sees it, until it ends; one for each process."""
+        """The file system for a process, until it ends."""
         found = self._mounted.get(process)
         if found is None:
             found = self._mounted[process] = SimulatedFiles(self, process, descriptors_max)
@@ -95,20 +94,20 @@ class SimulatedDisk:
             gone.die()
 
     def now_ns(self) -> int:
-        """The time of day that files get."""
+        """The wall-clock time for modification times."""
         ahead_ms = 0 if self._clock is None else self._clock.ahead_ms
         return (START_MS + ahead_ms) * 1_000_000 + self.scheduler.now_us * 1_000
 
     def note(self, what: str, *details: object) -> None:
-        """Say in the history what the disk did."""
+        """Add an event to the history."""
         self._simulation.history.add(self, what, *details)
 
     # --- faults ---------------------------------------------------------------------------------
 
     def power_loss(self, *, whole: bool = False) -> None:
-        """The machine loses its power: its processes end, and with them what was not fsynced.
+        """The machine loses power: its processes end, and data that was not fsynced is lost.
 
-        With `whole` files lose all of that or nothing, see stored.py.
+        With `whole`, each file loses all of that or nothing, see stored.py.
         """
         self.power_losses += 1
         dead = list(self._mounted)
@@ -119,7 +118,9 @@ class SimulatedDisk:
         self.note("lost power, keeps", self.digest())
         current = self.scheduler.current
         own = None if current is None else current.process
-        for process in sorted(dead, key=lambda process: process is own):  # that of the caller last
+        for process in sorted(
+            dead, key=lambda process: process is own
+        ):  # the caller's process last
             if process.is_alive:
                 self._simulation.kill(process)
 
@@ -132,10 +133,10 @@ class SimulatedDisk:
         suffix: str = "",
         only: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Kill a process, or do something else, in the middle of a later change of its files.
+        """Kill a process, or call `stop`, during a later file operation.
 
-        A write is done in part then. `disk.power_loss` is something else to do. With a suffix only
-        renames to such names count, and only changes while `only` is true.
+        A write is then done in part. `stop` can be `disk.power_loss`. With a suffix only renames to
+        such names count, and only operations while `only` returns true.
         """
         assert operations > 0
         files = self._mounted[process]
@@ -150,7 +151,7 @@ class SimulatedDisk:
         times: int | None = None,
         only: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Let an fsync fail with EIO: what it was for is lost, and the next one succeeds."""
+        """Let an fsync fail with EIO: its data is lost, and the next fsync succeeds."""
         self._fsync_faults = Fault(chance, times, only)
 
     def fail_reads(
@@ -164,7 +165,7 @@ class SimulatedDisk:
         self._read_faults = Fault(chance, times, only)
 
     def fill(self, room_bytes: int = 0) -> None:
-        """Leave no more than so much room; what is removed makes room again."""
+        """Limit the free space; removed files free space again."""
         self.capacity_bytes = self.used_bytes + room_bytes
         self.note("is full up to", room_bytes, "bytes")
 
@@ -175,23 +176,23 @@ class SimulatedDisk:
         other_ms: Milliseconds = NO_TIME_MS,
         suffix: str = "",
     ) -> None:
-        """Let an fsync, and reads, writes and changes of names, take so long: from, to.
+        """Set the range of durations of fsyncs, and of other operations.
 
         With a suffix only fsyncs of files with such names are slow.
         """
         self.fsync_ms, self.other_ms, self._slow_suffix = fsync_ms, other_ms, suffix
 
     def limit_descriptors(self, count: int | None) -> None:
-        """How many files each of the processes that run may have open; None: as many as usual."""
+        """Limit the open files of each running process; None: the default."""
         for files in self._mounted.values():
             files.open_max = files.descriptors_max() if count is None else count
 
     def open_count(self) -> int:
-        """How many files the processes that run have open."""
+        """The number of open files of running processes."""
         return sum(files.open_count for files in self._mounted.values())
 
     def heal(self) -> None:
-        """End all faults. What is lost stays lost."""
+        """End all faults; lost data stays lost."""
         self._fsync_faults = Fault()
         self._read_faults = Fault()
         self.capacity_bytes = self._capacity_bytes
@@ -213,7 +214,7 @@ class SimulatedDisk:
         self.note("flips bits of", path, "at", sector)
 
     def is_hit(self, kind: str, path: str) -> bool:
-        """Whether a read or an fsync is to fail."""
+        """Whether a read or an fsync must fail."""
         fault = self._fsync_faults if kind == "fsync" else self._read_faults
         if not fault.chance or fault.times == 0 or not fault.only(path):
             return False
@@ -224,15 +225,15 @@ class SimulatedDisk:
         self.note(f"{kind} failed", path)
         return True
 
-    def take_time(self, kind: str, path: str = "") -> None:
-        """Let the thread that asks wait for the disk."""
+    def delay(self, kind: str, path: str = "") -> None:
+        """Block the current thread for the duration of an operation."""
         low_ms, high_ms = self.other_ms
         if kind == "fsync":
             low_ms, high_ms = self.fsync_ms if path.endswith(self._slow_suffix) else FSYNC_MS
         if high_ms > 0 and self.scheduler.current is not None:
             self.scheduler.sleep(int(self.random.uniform(low_ms, high_ms) * MICROSECONDS))
 
-    # --- what is on it --------------------------------------------------------------------------
+    # --- content --------------------------------------------------------------------------------
 
     def walk(
         self, folder: StoredFolder | None = None, path: str = ""
@@ -245,7 +246,7 @@ class SimulatedDisk:
                 yield f"{path}/{name}", node
 
     def has_name_with_end(self, end: str, folder: StoredFolder | None = None) -> bool:
-        """Whether a file has such a name; asked before each write, so it builds no paths."""
+        """Whether a name has this suffix; called for each write, so it builds no paths."""
         return any(
             self.has_name_with_end(end, node)
             if isinstance(node, StoredFolder)
@@ -254,7 +255,7 @@ class SimulatedDisk:
         )
 
     def digest(self) -> str:
-        """Equal for disks on which programs see the same."""
+        """A digest of all paths and contents."""
         found = hashlib.blake2b(digest_size=8)
         for path, node in self.walk():
             found.update(f"{path}\n{len(node.data)}\n".encode())
@@ -262,7 +263,7 @@ class SimulatedDisk:
         return found.hexdigest()
 
     def find(self, path: str) -> Node:
-        """What has a path; FileNotFoundError when nothing has."""
+        """The file or directory of a path; raises FileNotFoundError."""
         folder, name = self.find_folder_of(path)
         if not name:
             return folder
@@ -272,7 +273,7 @@ class SimulatedDisk:
             raise failure(errno.ENOENT, path) from None
 
     def find_folder_of(self, path: str) -> tuple[StoredFolder, str]:
-        """The folder that a path is in, and the name there; the root has none."""
+        """The parent directory of a path, and the name in it; the root has no name."""
         assert path.startswith("/"), f"{path} depends on where the process runs"
         *parents, name = [part for part in path.split("/") if part] or [""]
         node: Node = self.names.root
@@ -293,7 +294,7 @@ class SimulatedDisk:
         self.names.change((folder, name, folder.entries[name]), None)
 
     def forget(self, node: Node) -> None:
-        """A file has no name any more: its space is free, though those who have it open read on."""
+        """Free the space of a file without a name; it can still be read where it is open."""
         if isinstance(node, StoredFile) and node.is_linked:
             node.is_linked = False
             self.used_bytes -= len(node.data)
@@ -305,12 +306,12 @@ class SimulatedDisk:
 
     @property
     def free_bytes(self) -> int:
-        """How much more fits."""
+        """The free space."""
         return max(0, self.capacity_bytes - self.used_bytes)
 
 
 def failure(number: int, path: str) -> OSError:
-    """The error that the kernel gives."""
+    """The error that the kernel would return."""
     return OSError(number, os.strerror(number), path)
 
 
@@ -320,8 +321,7 @@ class SimulatedFile(OpenFile):
     __slots__ = ("files", "node", "path", "writable")
 
     def __init__(self, files: "SimulatedFiles", node: Node, path: str, *, writable: bool) -> None:
-        """Open from now on."""
-        self.descriptor = -1  # none of the machine's
+        self.descriptor = -1  # not a descriptor of the real machine
         self.files = files
         self.node = node
         self.path = path
@@ -343,7 +343,6 @@ class SimulatedFiles(FileSystem):
     """The file system of a simulated process; see FileSystem."""
 
     def __init__(self, disk: SimulatedDisk, process: Process, descriptors_max: int) -> None:
-        """Nothing is open."""
         self._disk = disk
         self._process = process
         self._descriptors_max = self.open_max = descriptors_max
@@ -351,12 +350,12 @@ class SimulatedFiles(FileSystem):
         self.open_count = 0
         self.is_dead = False
         self.operations_left = 0  # until `stop` is called; 0: never
-        self.stop_suffix = ""  # counted are only renames to a name with this end
+        self.stop_suffix = ""  # only renames to names with this suffix count
         self.stop_only: Callable[[], bool] = lambda: True
         self.stop: Callable[[], None] = lambda: None
 
     def die(self) -> None:
-        """The process has ended; its locks are free."""
+        """Release the locks of a process that has ended."""
         self.is_dead = True
         for node in self._locked:
             if isinstance(node.lock_owner, tuple) and node.lock_owner[0] is self:
@@ -369,11 +368,11 @@ class SimulatedFiles(FileSystem):
             raise SimulationOver
 
     def _begin(self, kind: str = "other", path: str = "") -> None:
-        """Every change of a file begins here."""
+        """Called at the start of every file operation: faults, and delays."""
         if self._ends_here("" if kind == "fsync" else path):
             self.stop()
         self._check()
-        self._disk.take_time(kind, path)
+        self._disk.delay(kind, path)
 
     def _ends_here(self, path: str = "") -> bool:
         self._check()
@@ -413,7 +412,7 @@ class SimulatedFiles(FileSystem):
     def _create(self, folder: StoredFolder, name: str, path: str) -> StoredFile:
         self._begin()
         self._need_room_for_name(path)
-        found = folder.entries.get(name)  # another thread may have made it meanwhile
+        found = folder.entries.get(name)  # another thread may have created it meanwhile
         if isinstance(found, StoredFile):
             return found
         node = StoredFile(self._disk.now_ns())
@@ -441,13 +440,13 @@ class SimulatedFiles(FileSystem):
         return len(_stored(file).data)
 
     def pwrite(self, file: OpenFile, data: memoryview | bytes, position: int) -> int:
-        """Write at a position, as much as there is room for; a part when the process ends here."""
+        """Write at a position, as much as fits; a part of it if the process ends here."""
         node = _stored(file, to_write=True)
         if self._ends_here():
             self._write(node, data[: self._disk.random.randint(0, len(data))], position)
             self.stop()
         self._check()
-        self._disk.take_time("write")
+        self._disk.delay("write")
         growth = max(0, position + len(data) - len(node.data))
         missing = max(0, growth - self._disk.free_bytes) if node.is_linked else 0
         if missing >= len(data) > 0:
@@ -465,7 +464,7 @@ class SimulatedFiles(FileSystem):
         """Read at a position; less at the end of the file."""
         self._check()
         node = _stored(file)
-        self._disk.take_time("read")
+        self._disk.delay("read")
         if self._disk.is_hit("read", _path(file)):
             raise failure(errno.EIO, _path(file))
         return bytes(node.data[position : position + size])
@@ -482,7 +481,7 @@ class SimulatedFiles(FileSystem):
         self._disk.resize(node, before_bytes)
 
     def fsync(self, file: OpenFile) -> None:
-        """Wait until the file's bytes are on the disk: those written before the call."""
+        """Make bytes that were written before the call durable."""
         node = _stored(file)
         end_number = node.next_number
         self._begin("fsync", _path(file))
@@ -494,7 +493,7 @@ class SimulatedFiles(FileSystem):
     # --- names ----------------------------------------------------------------------------------
 
     def fsync_names(self, folder: OpenFile) -> None:
-        """Wait until the names in an open folder are on the disk."""
+        """Make the names in an open directory durable."""
         assert isinstance(folder, SimulatedFile)
         assert isinstance(folder.node, StoredFolder)
         end_number = self._disk.names.next_number
@@ -504,7 +503,7 @@ class SimulatedFiles(FileSystem):
         self._disk.names.settle(folder.node, end_number)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or folder another name, replacing what had it."""
+        """Rename a file or directory, replacing an existing one."""
         self._begin(path=new)
         disk = self._disk
         old_folder, old_name = disk.find_folder_of(old)
@@ -552,7 +551,7 @@ class SimulatedFiles(FileSystem):
             if node is None:
                 self._begin()
                 self._need_room_for_name(path)
-                node = folder.entries.get(name)  # another thread may have made it meanwhile
+                node = folder.entries.get(name)  # another thread may have created it meanwhile
             if node is None:
                 node = StoredFolder(self._disk.now_ns())
                 self._disk.names.change(None, (folder, name, node))
@@ -602,7 +601,7 @@ class SimulatedFiles(FileSystem):
             return None
 
     def set_modified_ms(self, path: str, time_ms: int) -> None:
-        """Say when a file or folder was last written."""
+        """Set the modification time of a file or directory."""
         self._begin()
         self._disk.find(path).modified_ns = time_ms * 1_000_000
 
@@ -626,7 +625,7 @@ class SimulatedFiles(FileSystem):
 
 
 def _stored(file: OpenFile, *, to_write: bool = False) -> StoredFile:
-    """The file behind an open one; as the kernel refuses others."""
+    """The stored file of an open one; raises as the kernel does for others."""
     assert isinstance(file, SimulatedFile)
     if not isinstance(file.node, StoredFile):
         raise failure(errno.EISDIR, file.path)

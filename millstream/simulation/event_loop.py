@@ -1,4 +1,4 @@
-"""SimulatedLoop: what a server uses of asyncio's event loop, in virtual time."""
+"""SimulatedLoop: the part of asyncio's event loop that servers use, in virtual time."""
 
 import heapq
 import itertools
@@ -15,10 +15,9 @@ Callback = Callable[..., object]
 
 
 class SimulatedLoop:
-    """Calls back when sockets are ready or time has passed; see broker.server's EventLoop."""
+    """Calls callbacks when sockets are ready or time has passed; see EventLoop of broker.server."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        """Nothing to do yet."""
         self._scheduler = scheduler
         self._selector = SimulatedSelector(scheduler)
         self._watched: dict[Socket, tuple[Callback | None, Callback | None]] = {}
@@ -30,21 +29,21 @@ class SimulatedLoop:
     # --- sockets --------------------------------------------------------------------------------
 
     def add_reader(self, fd: Socket, callback: Callback, /) -> None:
-        """Call back whenever there is something to receive."""
+        """Call back whenever bytes can be received."""
         self._watch(fd, callback, self._watched.get(fd, (None, None))[1])
 
     def remove_reader(self, fd: Socket, /) -> bool:
-        """Do not call back any more."""
+        """Remove the callback."""
         before = self._watched.get(fd, (None, None))
         self._watch(fd, None, before[1])
         return before[0] is not None
 
     def add_writer(self, fd: Socket, callback: Callback, /) -> None:
-        """Call back whenever the socket takes bytes."""
+        """Call back whenever bytes can be sent."""
         self._watch(fd, self._watched.get(fd, (None, None))[0], callback)
 
     def remove_writer(self, fd: Socket, /) -> bool:
-        """Do not call back any more."""
+        """Remove the callback."""
         before = self._watched.get(fd, (None, None))
         self._watch(fd, before[0], None)
         return before[1] is not None
@@ -66,11 +65,11 @@ class SimulatedLoop:
     # --- time -----------------------------------------------------------------------------------
 
     def call_soon(self, callback: Callback, /, *args: object) -> None:
-        """Call back when everything that is ready now has had its turn."""
+        """Call back after everything that is ready now."""
         self._soon.append((callback, args))
 
     def call_soon_threadsafe(self, callback: Callback, /, *args: object) -> None:
-        """The same, from another thread."""
+        """As `call_soon`, from another thread."""
         if self._is_stopping:
             raise RuntimeError("the event loop is closed")
         self._soon.append((callback, args))
@@ -82,7 +81,7 @@ class SimulatedLoop:
         heapq.heappush(self._later, (at_us, next(self._order), callback, args))
 
     def run(self) -> None:
-        """Call back until `stop`."""
+        """Run callbacks until `stop`."""
         while not self._is_stopping:
             for key, mask in self._selector.select(self._timeout()):
                 self._call(cast(Socket, key.fileobj), mask)
@@ -110,6 +109,6 @@ class SimulatedLoop:
         return max(0, self._later[0][0] - self._scheduler.now_us) / 1_000_000
 
     def stop(self) -> None:
-        """Let `run` return; from any thread."""
+        """Let `run` return; any thread may call this."""
         self._is_stopping = True
         self._selector.interrupt()

@@ -1,4 +1,4 @@
-"""Faults: what a scenario says goes wrong, done to the platform."""
+"""Faults: applies the faults of a scenario to the platform."""
 
 from collections.abc import Callable
 from functools import partial
@@ -32,18 +32,17 @@ if TYPE_CHECKING:
     from millstream.simulation.simulated_platform import Platform
 
 JUMP_MS = 3_600_000
-LOOK_US = 100_000
+POLL_US = 100_000
 AROUND_A_COMMIT_US = 20_000
-SLOW_CLIENT = 20.0  # times as long as usual take the messages of a client
+SLOW_CLIENT = 20.0  # factor by which a client's messages take longer
 RESTARTS_US = 10_000_000  # in which a failed query is started several times
 OPEN_WAIT_MS = FULL_MS = 20_000  # longer than transactions may last
 
 
 class Faults:
-    """Carries out faults, each in a thread of the world, and takes them back when they are over."""
+    """Applies faults, each in a thread of the world, and ends them."""
 
     def __init__(self, platform: "Platform") -> None:
-        """Nothing is wrong."""
         self._platform = platform
         self._random = platform.simulation.random("faults")
         self._kinds: dict[str, Callable[[Fault], None]] = {
@@ -77,8 +76,8 @@ class Faults:
             "clock forward": lambda fault: self._move_clock(fault, JUMP_MS),
         }
 
-    def carry_out(self, fault: Fault) -> None:
-        """Begin a fault; returns when it is over."""
+    def apply(self, fault: Fault) -> None:
+        """Apply a fault; returns when it is over."""
         self._platform.simulation.history.add("world", str(fault))
         self._kinds[fault.kind](fault)
 
@@ -97,11 +96,11 @@ class Faults:
         actor = self._platform.actors[fault.target]
         actor.stop()
         self._wait(fault)
-        actor.kill()  # who has not ended by then
+        actor.kill()  # if it has not stopped by then
         self._platform.restart(actor)
 
     def _freeze(self, fault: Fault) -> None:
-        """Stop all threads of a process for a while: then it goes on as if no time had passed."""
+        """Suspend all threads of a process for a while."""
         process = self._platform.actors[fault.target].process
         if process is None or not process.is_alive:
             return
@@ -111,14 +110,14 @@ class Faults:
         scheduler.thaw(process)
 
     def _leave_a_transaction(self, fault: Fault) -> None:
-        """Kill a producer in a transaction, whose time is up while the broker's disk is full."""
+        """Kill a producer in a transaction, which times out while the broker's disk is full."""
         broker, actor = self._platform.actors["broker"], self._platform.actors[fault.target]
         scheduler = self._platform.simulation.scheduler
         end_us = scheduler.now_us + fault.for_ms * 1_000
-        for _ in range(OPEN_WAIT_MS * 1_000 // LOOK_US):
+        for _ in range(OPEN_WAIT_MS * 1_000 // POLL_US):
             if isinstance(broker, BrokerActor) and broker.has_open(actor.name):
                 break
-            scheduler.sleep(LOOK_US)
+            scheduler.sleep(POLL_US)
         else:
             return
         actor.kill()
@@ -139,7 +138,7 @@ class Faults:
         self._platform.restart(actor)
 
     def _kill_in_a_write(self, fault: Fault) -> None:
-        """Kill the process, or cut the power, in the middle of a change of its files."""
+        """Kill the process, or cut the power, during a file operation."""
         actor, disk = self._disk_of(fault)
         process = actor.process
         if process is None or not process.is_alive:
@@ -167,47 +166,48 @@ class Faults:
         self._restart_after_the_end_of(actor, fault)
 
     def _lose_power_in_a_removal(self, fault: Fault) -> None:
-        """Cut the power when two segments were removed and their names may be back again."""
+        """Cut the power when two segments were removed and their names may reappear."""
         _, disk = self._disk_of(fault)
         self._lose_power_when(fault, only=lambda: _removed_segments(disk) > 1)
 
     def _lose_power_in_a_roll(self, fault: Fault) -> None:
-        """Cut the power while neither the end of a segment nor the next one is on the disk."""
+        """Cut the power while neither the end of a segment nor the next segment is on disk."""
         broker, disk = self._platform.broker, self._platform.disk_of(self._platform.broker)
         disk.slow_down()
         self._lose_power_when(fault, only=broker.has_rolled_unflushed)
 
     def _lose_power_after_a_checkpoint(self, fault: Fault) -> None:
-        """The same, right after a checkpoint: the next file is written when ours is on the disk."""
+        """The same, right after a checkpoint of the log."""
         broker, disk = self._platform.broker, self._platform.disk_of(self._platform.broker)
         disk.slow_down(suffix=LOG)
         self._lose_power_when(fault, only=broker.has_rolled_unflushed, suffix=RECOVERY_POINTS)
 
     def _lose_power_after_a_stop(self, fault: Fault) -> None:
-        """Cut the power of a machine whose process has just ended in order."""
+        """Cut the power of a machine whose process has just stopped cleanly."""
         actor, _ = self._disk_of(fault)
         actor.stop()
-        for _ in range(fault.for_ms * 1_000 // LOOK_US):
+        for _ in range(fault.for_ms * 1_000 // POLL_US):
             if not actor.is_alive:
                 break
-            self._platform.simulation.scheduler.sleep(LOOK_US)
+            self._platform.simulation.scheduler.sleep(POLL_US)
         self._cut_power(actor)
         actor.kill()
         self._platform.restart(actor)
 
     def _lose_power_after_an_answer(self, fault: Fault) -> None:
-        """Cut the power of the broker when its target was told that something is safe.
+        """Cut the power of the broker right after an acknowledgement to the fault's target.
 
-        The disk is slow, so that other things are not: if it was one of them, it is lost.
+        The disk is slow, so that other data is not on it: an acknowledged record there would be
+        lost.
         """
         broker, disk = self._platform.broker, self._platform.disk_of(self._platform.broker)
         disk.slow_down()
         count = self._random.randrange(1, 10) if "producer" in fault.target else 1
-        broker.after_answers(fault.target, count, partial(self._cut_power, broker))
+        broker.stop_after_acknowledgements(fault.target, count, partial(self._cut_power, broker))
         self._restart_after_the_end_of(broker, fault)
 
     def _lose_power_when(self, fault: Fault, *, only: Callable[[], bool], suffix: str = "") -> None:
-        """Cut the power in one of the next changes of files for which something is true."""
+        """Cut the power in one of the next file operations for which `only` returns true."""
         actor, disk = self._disk_of(fault)
         process = actor.process
         if process is None or not process.is_alive:
@@ -230,9 +230,9 @@ class Faults:
         self._platform.restart(actor)
 
     def _kill_after_an_answer(self, fault: Fault) -> None:
-        """Kill a server as soon as it has told a user that something is done."""
+        """Kill a server right after it has acknowledged something to a user."""
         actor = self._platform.actors[fault.target]
-        actor.ends_after_an_answer = True
+        actor.ends_after_acknowledgement = True
         if fault.target == "broker":
             self._wait_for_the_end_of(actor, fault)
         else:
@@ -241,7 +241,7 @@ class Faults:
         self._platform.restart(actor)
 
     def _kill_after_a_commit(self, fault: Fault) -> None:
-        """Kill a client about when it hears of a commit; perhaps other requests are late."""
+        """Kill a client at about the time when its commit is acknowledged."""
         actor, scheduler = self._platform.actors[fault.target], self._platform.simulation.scheduler
         reached = concurrency.Event()
         self._platform.broker.after_commits(fault.target, self._random.randrange(1, 6), reached.set)
@@ -273,11 +273,11 @@ class Faults:
         disk.heal()
 
     def _fail_fsyncs(self, fault: Fault) -> None:
-        part = self._random.choice(("/", "/", "/ledger-", "/plain-"))  # perhaps of one topic only
+        part = self._random.choice(("/", "/", "/ledger-", "/plain-"))  # possibly of one topic only
         self._fail_fsyncs_of(part, self._random.choice((1, 3)), fault)
 
     def _fail_partition(self, fault: Fault) -> None:
-        """Of the partitions of a transaction one takes no markers, and the others do."""
+        """One partition of a transaction accepts no markers, the others do."""
         self._fail_fsyncs_of(f"/{LEDGER}-{self._random.randrange(PARTITIONS)}/", 1, fault)
 
     def _fail_fsyncs_of(self, part: str, times: int, fault: Fault) -> None:
@@ -285,7 +285,7 @@ class Faults:
         disk.fail_fsyncs(times=times, only=lambda path: part in path)
         self._wait(fault)
         disk.heal()
-        # A partition whose fsync failed refuses appends until the broker is started again.
+        # A partition whose fsync failed refuses appends until the broker is restarted.
         actor.stop()
         self._wait(fault)
         actor.kill()
@@ -304,21 +304,21 @@ class Faults:
         disk.heal()
 
     def _refuse_a_restart(self, fault: Fault) -> None:
-        """Let a query fail by a full disk, and its restart by something else."""
+        """Let a query fail because of a full disk, and its restart for lack of descriptors."""
         server, disk = self._disk_of(fault)
         assert isinstance(server, SqlServerActor)
         scheduler = self._platform.simulation.scheduler
         end_us = scheduler.now_us + fault.for_ms * 1_000
         disk.fill()
         while not server.has_failed_query and scheduler.now_us < end_us - RESTARTS_US:
-            scheduler.sleep(LOOK_US)
+            scheduler.sleep(POLL_US)
         disk.heal()
         disk.limit_descriptors(0)
         scheduler.sleep(RESTARTS_US)
         disk.heal()
 
     def _keep_descriptors_scarce(self, fault: Fault) -> None:
-        """For short times there are none, as when many connections come and go."""
+        """Leave no descriptors for short times, as when many connections are opened and closed."""
         _, disk = self._disk_of(fault)
         scheduler = self._platform.simulation.scheduler
         end_us = scheduler.now_us + fault.for_ms * 1_000
@@ -329,7 +329,7 @@ class Faults:
             scheduler.sleep(self._random.randrange(40_000))
 
     def _write_bad_record(self, fault: Fault) -> None:
-        """A record that no coordinator can read, as another version or a defect may leave."""
+        """Write a record that coordinators cannot read, as another version or a defect might."""
         broker = self._platform.actors["broker"]
         if isinstance(broker, BrokerActor) and broker.is_alive:
             broker.write_bad_record()
@@ -356,17 +356,17 @@ class Faults:
     # --- clocks ---------------------------------------------------------------------------------
 
     def _move_clock(self, fault: Fault, by_ms: int) -> None:
-        """The time of day jumps, and stays there."""
+        """Let the wall clock jump permanently."""
         clock = self._platform.clock_of(self._platform.actors[fault.target])
         clock.jump(by_ms)
 
 
 def _removed_segments(disk: SimulatedDisk) -> int:
-    """How many segments were removed whose names may be back after a loss of power."""
+    """The number of removed segments whose names may reappear after a power loss."""
     made = (change.made for change in disk.names.changes)
     return sum(each is not None and each[1].endswith(LOG + DELETED) for each in made)
 
 
 def _has_swap(disk: SimulatedDisk) -> bool:
-    """Whether a compacted segment waits for the name of those it replaces."""
+    """Whether a compacted segment does not have its final name yet."""
     return disk.has_name_with_end(LOG + SWAP)

@@ -1,4 +1,4 @@
-"""History: who did what when, in a simulation; its digest says whether two runs were the same."""
+"""History: the events of a simulation; equal runs have equal digests."""
 
 import hashlib
 from collections import deque
@@ -9,17 +9,16 @@ DETAIL = f"{'':14}| "  # where other lines have the time
 
 
 class History:
-    """Events in their order. The digest covers all of them, also those that are forgotten."""
+    """Events in order. The digest covers all events, also those that are no longer stored."""
 
     def __init__(self, lines_max: int = LINES_KEPT) -> None:
-        """Nothing has happened."""
         self.now_us: Callable[[], int] = lambda: 0
         self.count = 0
         self._lines: deque[str] = deque(maxlen=lines_max)
         self._digest = hashlib.blake2b(digest_size=16)
 
     def add(self, who: object, what: str, *details: object) -> None:
-        """Something happened now."""
+        """Add an event."""
         self.count += 1
         now_us = self.now_us()
         line = f"{now_us / 1_000_000:12.6f}  {who!s:<28} {what} {' '.join(map(str, details))}"
@@ -29,11 +28,11 @@ class History:
         self._lines.append(line)
 
     def detail(self, text: str) -> None:
-        """More about the last event, for readers only: it may differ between equal runs."""
+        """Add details of the last event, which are not part of the digest."""
         self._lines.extend(f"{DETAIL}{line}" for line in text.rstrip().splitlines())
 
     def digest(self) -> str:
-        """Equal for equal histories."""
+        """The digest of all events."""
         return self._digest.hexdigest()
 
     def last(self, count: int = LINES_KEPT) -> list[str]:

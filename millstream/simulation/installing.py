@@ -1,6 +1,6 @@
-"""Installing: the names of `broker.concurrency` give simulated threads and locks, in one thread.
+"""Installing: replaces threads and locks of `broker.concurrency` by simulated ones, in one thread.
 
-Other threads of the machine, such as those of a test runner, get the real ones meanwhile.
+Other threads, such as those of a test runner, get the real ones.
 """
 
 import concurrent.futures._base as futures_base
@@ -37,7 +37,7 @@ ROUNDS = ("rounds_began", "collect_when_due")
 
 @contextmanager
 def installed(world: World) -> Iterator[None]:
-    """Inside `with`, this thread's code gets simulated threads and locks."""
+    """Use simulated threads and locks for code of this thread, inside `with`."""
     own = threading.get_ident()
     before = {name: getattr(concurrency, name) for name in concurrency.__all__}
     futures_threading = futures_base.threading  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def installed(world: World) -> Iterator[None]:
     try:
         for name, replacement in names.items():
             setattr(concurrency, name, replacement)
-        for name in ROUNDS:  # killed threads would never end theirs, or long after
+        for name in ROUNDS:  # killed threads would never end theirs
             setattr(garbage, name, _ignored(rounds[name], own))
         stack_traces.format_error = lambda error: (
             format_error(error) if threading.get_ident() == own else real_format_error(error)
@@ -83,12 +83,12 @@ def installed(world: World) -> Iterator[None]:
 
 
 def _ignored(real: Callable[[], object], own: int) -> Callable[[], object]:
-    """Does nothing, and returns what does nothing, in a thread; others get the real one."""
+    """A replacement that does nothing in this thread; other threads call the real one."""
     return lambda: (lambda: None) if threading.get_ident() == own else real()
 
 
 def _current_thread(world: World) -> object:
-    """The running thread; one that the simulation itself started has an object made for it."""
+    """The running thread; creates an object for threads that the simulation started."""
     task = world.task()
     if task.thread is None:
         thread = SimulatedThread(world, name=task.name)

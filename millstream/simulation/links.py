@@ -1,10 +1,10 @@
-"""Links: a connection between two simulated processes, and all that can happen to it on its way.
+"""Links: connections between two simulated processes, and their faults.
 
             hold                      release
     OPEN ---------> HELD (partition) ---------> OPEN      bytes wait, and arrive later
       | cut, power loss
-      +-----------> LOST      one end or both may not know: bytes sent vanish, and the answer to
-                              them is a reset, once the other machine can be reached
+      +-----------> LOST      one end or both may not notice: sent bytes are lost, and the response
+                              to them is a reset, when the other machine can be reached
 
 Each direction is a Stream. Bytes arrive in order, after a delay, in pieces.
 """
@@ -20,7 +20,7 @@ PIECES_CHANCE = 0.05
 
 
 class LinkState(Enum):
-    """What becomes of bytes that are sent."""
+    """What happens to sent bytes."""
 
     OPEN = "open"
     HELD = "held"
@@ -31,17 +31,16 @@ class Link:
     """A connection; `client` opened it."""
 
     def __init__(self, weather: Weather, client: SimulatedSocket, server: SimulatedSocket) -> None:
-        """Connect two sockets."""
         self._weather = weather
         self.client = client
         self.server = server
         self.processes: tuple[Process, Process] = (client.process, server.process)
         self.state = LinkState.OPEN
         capacity = weather.capacity()
-        self._streams = {server: Stream(capacity), client: Stream(capacity)}  # by who receives
+        self._streams = {server: Stream(capacity), client: Stream(capacity)}  # by receiver
         self._held: deque[tuple[SimulatedSocket, memoryview | str]] = deque()
         self._held_since_us = 0
-        self._unanswered: dict[SimulatedSocket, None] = {}  # who sent into a link that is lost
+        self._unanswered: dict[SimulatedSocket, None] = {}  # which have sent bytes on a lost link
         for socket in (client, server):
             socket.link = self
             socket.incoming = self._streams[socket]
@@ -52,7 +51,7 @@ class Link:
 
     @property
     def is_over(self) -> bool:
-        """Whether both ends are gone, or will never do anything more."""
+        """Whether both ends are closed or killed."""
         return all(
             socket.is_closed or not socket.process.is_alive for socket in (self.client, self.server)
         )
@@ -60,9 +59,9 @@ class Link:
     # --- what the sockets do --------------------------------------------------------------------
 
     def sent(self, socket: SimulatedSocket, data: bytes) -> None:
-        """Bytes were sent; where they go depends on the state."""
+        """Handle sent bytes, depending on the state."""
         other = self._other(socket)
-        self._weather.saw(data)
+        self._weather.add_to_digest(data)
         if self.state is LinkState.HELD:
             self._held.append((other, memoryview(data)))
         elif self.state is LinkState.LOST or other.is_closed:
@@ -83,15 +82,15 @@ class Link:
             data = data[at:]
             delay_us += weather.delay_us(*self.processes)
         at_us = stream.put(data, weather.now_us + delay_us)
-        if len(stream.parts) == 1:  # else who waits knows of an earlier one
+        if len(stream.parts) == 1:  # otherwise the receiver already waits for an earlier one
             to.changed(at_us)
 
     def took(self, socket: SimulatedSocket) -> None:
-        """The other end may send more."""
+        """Notify the other end that it can send more."""
         self._other(socket).changed(self._weather.now_us)
 
     def closed(self, socket: SimulatedSocket, *, unread: bool) -> None:
-        """One end was closed: the other sees the end, or a reset if bytes were thrown away."""
+        """Close one end: the other gets the end, or possibly a reset if bytes were not read."""
         other = self._other(socket)
         end = RESET if unread and self._weather.random.random() < 0.5 else END
         self._end(other, end)
@@ -107,7 +106,7 @@ class Link:
             to.changed(stream.finish(end, self._weather.now_us + delay_us))
 
     def _reset(self, socket: SimulatedSocket) -> None:
-        """The answer to bytes for a connection that the other machine does not know."""
+        """Send a reset for bytes of an unknown connection."""
         if not socket.is_closed:
             delay_us = self._weather.delay_us(*self.processes)
             at_us = self._weather.now_us + delay_us
@@ -116,7 +115,7 @@ class Link:
     # --- what the network does ------------------------------------------------------------------
 
     def cut(self) -> None:
-        """Break it: each end loses some of what is on its way, and may or may not notice."""
+        """Break the connection: some bytes in transit are lost; each end may or may not notice."""
         if self.state is LinkState.LOST:
             return
         self.vanish()
@@ -127,10 +126,10 @@ class Link:
                 socket.changed(stream.finish(end, at_us))
 
     def vanish(self) -> None:
-        """Each end loses some of what is on its way, and neither is told.
+        """Lose bytes in transit in part; neither end is notified.
 
-        Who has sent bytes without an answer sends them again, and hears of it when the other
-        machine can be reached; who waits asks from time to time whether the other is there.
+        An end that has unacknowledged bytes sends them again, and is reset when the other machine
+        can be reached; an end that waits sends keepalives.
         """
         self.state = LinkState.LOST
         for to, _ in self._held:
@@ -140,9 +139,9 @@ class Link:
             if self._lose_tail(stream):
                 self._unanswered[self._other(socket)] = None
         for socket, stream in self._streams.items():
-            given_up_us = socket.given_up_after_us
-            if given_up_us is not None and not socket.is_closed:
-                socket.changed(stream.finish(RESET, self._weather.now_us + given_up_us))
+            after_us = socket.timeout_us
+            if after_us is not None and not socket.is_closed:
+                socket.changed(stream.finish(RESET, self._weather.now_us + after_us))
         if not self._weather.is_dark(*self.processes):
             self._answer()
 
@@ -152,7 +151,7 @@ class Link:
             self._reset(socket)
 
     def _lose_tail(self, stream: Stream) -> bool:
-        """Bytes that have not arrived yet are lost from one of them on; whether there were any."""
+        """Lose bytes in transit from a random one on; returns whether there were any."""
         weather = self._weather
         coming = [part for part in stream.parts if part[0] > weather.now_us]
         total = sum(len(data) for _, data in coming)
@@ -169,7 +168,7 @@ class Link:
         return True
 
     def hold(self) -> None:
-        """The way is blocked for a while: what is on its way waits, too."""
+        """Hold all bytes, also those in transit, until `release`."""
         if self.state is not LinkState.OPEN:
             return
         self.state = LinkState.HELD
@@ -184,8 +183,8 @@ class Link:
                 stream.end = None
 
     def release(self) -> None:
-        """The way is free again: held bytes arrive, unless one end has given the other up."""
-        if self.state is LinkState.HELD and self._was_given_up():
+        """Deliver held bytes, unless one end has timed out."""
+        if self.state is LinkState.HELD and self._has_timed_out():
             self.vanish()
         elif self.state is LinkState.HELD:
             self.state = LinkState.OPEN
@@ -198,13 +197,13 @@ class Link:
         elif self.state is LinkState.LOST:
             self._answer()
 
-    def _was_given_up(self) -> bool:
+    def _has_timed_out(self) -> bool:
         held_us = self._weather.now_us - self._held_since_us
-        limits_us = [socket.given_up_after_us for socket in (self.client, self.server)]
+        limits_us = [socket.timeout_us for socket in (self.client, self.server)]
         return any(limit_us is not None and held_us > limit_us for limit_us in limits_us)
 
     def end_of(self, process: Process) -> None:
-        """A process was killed: its machine closes its sockets."""
+        """Close the sockets of a killed process."""
         weather = self._weather
         for socket in (self.client, self.server):
             if socket.process is process and not socket.is_closed:

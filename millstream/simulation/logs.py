@@ -1,4 +1,4 @@
-"""Logs: what the platform logs in a simulation goes into its history, with who and when."""
+"""Logs: adds the log messages of a simulation to its history."""
 
 import logging
 from collections.abc import Iterator
@@ -7,20 +7,25 @@ from contextlib import contextmanager
 from millstream.simulation.history import History
 from millstream.simulation.scheduler import Scheduler
 
-PACKAGES = ("broker", "streams", "sql", "connect", "processing")  # the last is that of queries
+PACKAGES = (
+    "broker",
+    "streams",
+    "sql",
+    "connect",
+    "processing",
+)  # the last is the logger of queries
 
 
 class HistoryHandler(logging.Handler):
     """Writes log records of simulated processes into a history."""
 
     def __init__(self, history: History, scheduler: Scheduler) -> None:
-        """For the threads of a scheduler."""
         super().__init__(logging.INFO)
         self._history = history
         self._scheduler = scheduler
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take note; tracebacks are for readers only."""
+        """Add a message; tracebacks are not part of the digest."""
         task = self._scheduler.current
         if task is None:
             return
@@ -31,7 +36,7 @@ class HistoryHandler(logging.Handler):
 
 @contextmanager
 def logged(history: History, scheduler: Scheduler) -> Iterator[None]:
-    """Inside `with`, logs go into the history, and nowhere else."""
+    """Write logs only to the history, inside `with`."""
     handler = HistoryHandler(history, scheduler)
     loggers = [logging.getLogger(name) for name in PACKAGES]
     before = [(each.propagate, each.level) for each in loggers]

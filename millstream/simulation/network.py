@@ -1,11 +1,11 @@
-"""SimulatedNetwork: connections between simulated processes, and what goes wrong with them.
+"""SimulatedNetwork: connections between simulated processes, and their faults.
 
     network = SimulatedNetwork(simulation)
     network.serve(process, broker, "broker:9092")       # in a thread of the broker's process
     network.sockets(other)                              # the sockets of another process
     network.partition("broker", "reader")               # ... until network.heal()
 
-The network is part of the world: it outlives processes.
+The network survives processes.
 """
 
 import errno
@@ -27,14 +27,13 @@ from millstream.simulation.weather import Weather
 
 LISTENER = "PLAINTEXT"
 SHUTDOWN_GRACE_SECONDS = 1.0
-EVERYBODY = ""
+ALL_PROCESSES = ""
 
 
 class Listener(Selectable):
-    """A socket that takes connections."""
+    """A socket that accepts connections."""
 
     def __init__(self, number: int, process: Process, scheduler: Scheduler) -> None:
-        """None have come."""
         super().__init__(number)
         self.process = process
         self._scheduler = scheduler
@@ -42,11 +41,11 @@ class Listener(Selectable):
 
     @property
     def is_open(self) -> bool:
-        """Whether connections are taken."""
+        """Whether connections are accepted."""
         return not self.is_closed and self.process.is_alive
 
     def put(self, socket: SimulatedSocket, at_us: int) -> None:
-        """A connection arrives at a time."""
+        """Add a connection that arrives at a time."""
         self._waiting.append((at_us, socket))
         self.changed(at_us)
 
@@ -66,7 +65,7 @@ class Listener(Selectable):
         return min((at_us for at_us, _ in self._waiting), default=None)
 
     def close(self) -> None:
-        """Take no more; those that wait are closed."""
+        """Accept no more connections; close waiting ones."""
         self.is_closed = True
         if self.selector is not None:
             self.selector.forget(self)
@@ -78,7 +77,6 @@ class SimulatedNetwork:
     """All connections of a simulation."""
 
     def __init__(self, simulation: Simulation) -> None:
-        """Nobody is connected."""
         self.scheduler = simulation.scheduler
         self.weather = Weather(simulation.scheduler, simulation.random("network"))
         self.history = simulation.history
@@ -91,7 +89,7 @@ class SimulatedNetwork:
     # --- processes ------------------------------------------------------------------------------
 
     def sockets(self, process: Process) -> SimulatedSockets:
-        """The sockets of a process; its machine has power."""
+        """Create the sockets of a process; its machine has power again."""
         self._join(process)
         return SimulatedSockets(process, self, self._numbers)
 
@@ -117,7 +115,7 @@ class SimulatedNetwork:
             self._release()
 
     def _killed(self, process: Process) -> None:
-        """The machine closes the sockets of a killed process, unless it is gone itself."""
+        """Close the sockets of a killed process, unless its machine has lost power."""
         self._known.pop(process, None)
         dark = process.name in self.weather.dark
         for link in self._open_links():
@@ -128,16 +126,16 @@ class SimulatedNetwork:
                     link.end_of(process)
 
     def lose_power(self, process: Process) -> None:
-        """Say before a process is killed that its whole machine stops: nobody is told.
+        """Called before a process is killed if its machine loses power: no end is notified.
 
-        It has power again when a process of the same name asks for sockets.
+        The machine has power again when a process of the same name creates sockets.
         """
         self.weather.dark[process.name] = None
 
     # --- connecting -----------------------------------------------------------------------------
 
     def connect(self, socket: SimulatedSocket, address: Address) -> None:
-        """Begin to connect."""
+        """Start to connect."""
         weather, now_us = self.weather, self.scheduler.now_us
         listener = self._listeners.get(address)
         if listener is None or (not listener.is_open and listener.process.name not in weather.dark):
@@ -146,7 +144,7 @@ class SimulatedNetwork:
             socket.changed(socket.connected_us)
             return
         if weather.is_dark(socket.process, listener.process):
-            if self._random.random() < 0.5:  # else nothing is ever heard of it
+            if self._random.random() < 0.5:  # otherwise there is no response at all
                 socket.connect_error = errno.EHOSTUNREACH
                 socket.connected_us = now_us + weather.connect_timeout_us()
                 socket.changed(socket.connected_us)
@@ -165,8 +163,8 @@ class SimulatedNetwork:
 
     # --- faults ---------------------------------------------------------------------------------
 
-    def disconnect_some(self, share: float = 0.5, *, among: str = EVERYBODY) -> int:
-        """Break some connections now, perhaps only of one process; how many."""
+    def disconnect_some(self, share: float = 0.5, *, among: str = ALL_PROCESSES) -> int:
+        """Break some connections now, possibly only those of one process; returns how many."""
         count = 0
         for link in self._open_links():
             if self._touches(link, among) and self._random.random() < share:
@@ -176,14 +174,14 @@ class SimulatedNetwork:
         return count
 
     def keep_disconnecting(self, chance: float) -> None:
-        """From now on break a connection with this chance whenever it sends, at any byte."""
+        """From now on break a connection with this chance whenever bytes are sent."""
         self.history.add("network", "breaks connections with chance", chance)
         self.weather.cut_chance = chance
 
-    def partition(self, one: str, other: str = EVERYBODY) -> None:
-        """Let two processes not reach each other; or one of them nobody.
+    def partition(self, one: str, other: str = ALL_PROCESSES) -> None:
+        """Partition two processes, or one from all others.
 
-        Connections between them hold their bytes until it is over, or are lost.
+        Connections between them hold their bytes until the partition ends, or are lost.
         """
         self.history.add("network", "parts", one, "from", other or "everybody")
         self.weather.partitions[one, other] = None
@@ -194,13 +192,13 @@ class SimulatedNetwork:
                 else:
                     link.vanish()
 
-    def slow_down(self, factor: float, *, of: str = EVERYBODY) -> None:
-        """Let messages take so many times as long, perhaps only those of one process."""
+    def slow_down(self, factor: float, *, of: str = ALL_PROCESSES) -> None:
+        """Multiply the delay of messages, possibly only those of one process."""
         self.history.add("network", "is slower by", factor, of)
         self.weather.slow_factor[of] = factor
 
     def heal(self) -> None:
-        """End all faults; what was held arrives."""
+        """End all faults; held bytes arrive."""
         self.history.add("network", "heals")
         self.weather.cut_chance = 0.0
         self.weather.slow_factor.clear()
@@ -213,14 +211,13 @@ class SimulatedNetwork:
                 link.release()
 
     def _touches(self, link: Link, name: str) -> bool:
-        return name == EVERYBODY or name in [process.name for process in link.processes]
+        return name == ALL_PROCESSES or name in [process.name for process in link.processes]
 
 
 class SimulatedServer:
-    """Serves a broker to simulated sockets, by the code that serves it to real ones."""
+    """Serves a broker over simulated sockets, with the code for real ones."""
 
     def __init__(self, broker: Broker, listener: Listener, scheduler: Scheduler) -> None:
-        """Nothing is served before `run`."""
         self._broker = broker
         self._listener = listener
         self._scheduler = scheduler

@@ -1,7 +1,7 @@
-"""Observations: what the platform has promised to its users, and whether it keeps its promises.
+"""Observations: what the platform has acknowledged to its users.
 
-Actors report here what they were told: records acknowledged, transactions ended, offsets committed.
-The checker reads everything back and compares.
+Actors add acknowledged records, ended transactions and committed offsets. The checker reads
+everything and compares.
 """
 
 from collections import defaultdict
@@ -18,7 +18,6 @@ class Violation(AssertionError):
     """An invariant does not hold."""
 
     def __init__(self, invariant: str, details: str) -> None:
-        """Which one, and how."""
         super().__init__(f"{invariant}: {details}")
         self.invariant = invariant
         self.details = details
@@ -26,7 +25,7 @@ class Violation(AssertionError):
 
 @dataclass(slots=True)
 class Transaction:
-    """What is known of one transaction."""
+    """The records and the outcome of a transaction."""
 
     values: list[tuple[TopicPartition, bytes]] = field(default_factory=list)
     outcome: str = "unknown"  # or committed, aborted
@@ -44,7 +43,7 @@ class TaskCommit:
 
 @dataclass(slots=True)
 class Observations:
-    """What was promised."""
+    """Everything that was acknowledged."""
 
     acknowledged: dict[TopicPartition, dict[Offset, bytes]] = field(
         default_factory=lambda: defaultdict(dict)
@@ -54,16 +53,16 @@ class Observations:
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
     )
     committed: dict[tuple[str, TopicPartition], Offset] = field(default_factory=dict)
-    # What was read of committed transactions, while others were open.
+    # Records that were read with read_committed, while transactions were open.
     visible: dict[TopicPartition, dict[Offset, bytes]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    # Who has had a partition of a group last, and since which generation or member epoch.
+    # The last owner of a partition of a group, and its generation or member epoch.
     owners: dict[tuple[str, TopicPartition], tuple[str, int]] = field(default_factory=dict)
     task_commits: dict[str, list[TaskCommit]] = field(default_factory=lambda: defaultdict(list))
 
     def acknowledge(self, tp: TopicPartition, offset: Offset, value: bytes) -> None:
-        """A producer was told that a record is at an offset."""
+        """Add an acknowledged record."""
         before = self.acknowledged[tp].setdefault(offset, value)
         if before != value:
             raise Violation(
@@ -72,10 +71,10 @@ class Observations:
             )
 
     def commit_task(self, task: str, commit: TaskCommit) -> None:
-        """An instance was told that its transaction is committed.
+        """Add a committed transaction of a task.
 
-        A later generation of the group has another owner for the task, or the same one. Once it has
-        committed, a commit that an earlier generation begins must be refused.
+        After a later generation of the group has committed, a commit that an earlier generation
+        starts must be refused.
         """
         commits = self.task_commits[task]
         for other in commits:
@@ -90,7 +89,7 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record as the checker reads it."""
+    """A record, for checks."""
 
     offset: int
     value: bytes
@@ -102,7 +101,7 @@ Stored = dict[TopicPartition, Sequence[StoredRecord]]
 
 
 def check_acknowledged(seen: Observations, stored: Stored) -> None:
-    """Nothing that was acknowledged is lost, or is another record now."""
+    """Check that acknowledged records exist and are unchanged."""
     for tp, acknowledged in seen.acknowledged.items():
         found = {each.offset: each.value for each in stored.get(tp, ())}
         lost = [offset for offset, value in acknowledged.items() if found.get(offset) != value]
@@ -116,7 +115,7 @@ def check_acknowledged(seen: Observations, stored: Stored) -> None:
 
 
 def check_order(stored: Stored) -> None:
-    """Records of one producer are in the order in which it sent them, and each is there once."""
+    """Check that the records of each producer are in order, without duplicates."""
     for tp, records in stored.items():
         numbers: dict[bytes, list[int]] = defaultdict(list)
         for each in records:
@@ -133,9 +132,9 @@ def check_order(stored: Stored) -> None:
 
 
 def check_offsets(stored: Stored) -> None:
-    """Each offset has a record, if there is neither compaction nor a transaction in the topic.
+    """Check that each offset has a record, for topics without compaction or transactions.
 
-    Otherwise later records have outlived earlier ones, which their producer may send again.
+    Otherwise, later records have survived earlier ones, which their producer may send again.
     """
     for tp, records in stored.items():
         for before, after in pairwise(each.offset for each in records):
@@ -144,7 +143,7 @@ def check_offsets(stored: Stored) -> None:
 
 
 def check_transactions(seen: Observations, visible: Stored) -> None:
-    """A transaction is visible as a whole or not at all, as its end was answered."""
+    """Check that transactions are visible completely or not at all, by their outcomes."""
     values: dict[TopicPartition, set[bytes]] = {
         tp: {each.value for each in records} for tp, records in visible.items()
     }
@@ -161,7 +160,7 @@ def check_transactions(seen: Observations, visible: Stored) -> None:
 
 
 def check_visible(seen: Observations, stored: Stored) -> None:
-    """What was once read as committed is committed."""
+    """Check that records that were read as committed are committed."""
     for tp, visible in seen.visible.items():
         found = {each.offset: each.value for each in stored.get(tp, ())}
         for offset, value in visible.items():
@@ -173,7 +172,7 @@ def check_visible(seen: Observations, stored: Stored) -> None:
 
 
 def check_delivered(seen: Observations, stored: Stored) -> None:
-    """Each group has had each record of the topics that it reads."""
+    """Check that each group has read all records of its topics."""
     for group, partitions in seen.delivered.items():
         for tp, records in stored.items():
             missing = [each.offset for each in records if each.offset not in partitions[tp]]

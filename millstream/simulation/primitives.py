@@ -1,8 +1,8 @@
-"""Primitives: what `broker.concurrency` gives inside a simulation.
+"""Primitives: the threads and locks of `broker.concurrency` inside a simulation.
 
-They behave as Python's own, but a thread that waits lets the scheduler choose who goes on, and
-timeouts are of virtual time. Taking and releasing a lock are points at which another thread may
-have its turn, so that a seed covers orders that a real machine shows once in a million runs.
+They behave like Python's own, but when a thread waits, the scheduler chooses the next one, and
+timeouts are in virtual time. Acquiring and releasing a lock can switch to another thread, so that
+seeds cover interleavings that are very rare on a real machine.
 """
 
 import time
@@ -18,18 +18,17 @@ from millstream.simulation.scheduler import MICROSECONDS, Scheduler, SimulationO
 
 T = TypeVar("T")
 
-SWITCH_CHANCE = 0.05  # of another thread's turn, where a lock is taken or released
+SWITCH_CHANCE = 0.05  # of a switch to another thread when a lock is acquired or released
 SECOND_US = 1_000 * MICROSECONDS
 MARK_SECONDS = 0.002
-SHORT_REAL_S = 0.005  # holds that nobody needs to measure closer
-LONG_US = 100 * MICROSECONDS  # no lock should be held for so long
+SHORT_REAL_S = 0.005  # shorter holds are not measured more exactly
+LONG_US = 100 * MICROSECONDS  # no lock should be held for this long
 
 
 class World:
-    """What all primitives of a simulation share: its scheduler, and how long locks were held."""
+    """The scheduler of a simulation, and how long locks were held; all primitives share it."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        """Nothing measured yet."""
         self.scheduler = scheduler
         self.longest_virtual: dict[str, int] = {}
         self.longest_stack: dict[str, list[str]] = {}  # where its holder waited
@@ -38,26 +37,26 @@ class World:
         self._mark_s = 0.0
 
     def deadline_us(self, timeout: float | None) -> int | None:
-        """The virtual time at which so many seconds have passed."""
+        """The virtual time after so many seconds."""
         if timeout is None:
             return None
         return self.scheduler.now_us + max(0, int(timeout * SECOND_US))
 
     def processor_mark(self, now_s: float) -> float:
-        """The processor's time, as it was at most MARK_SECONDS ago: to ask for it is slow."""
+        """The processor time, at most MARK_SECONDS old, because reading it is slow."""
         if now_s - self._marked_s > MARK_SECONDS:
             self._marked_s, self._mark_s = now_s, time.thread_time()
         return self._mark_s
 
     def task(self) -> Task:
-        """The thread that runs."""
+        """The running thread."""
         task = self.scheduler.current
         assert task is not None, "no simulated thread runs"
         return task
 
 
 class _Waiters:
-    """Threads that wait for something, in the order they came."""
+    """Waiting threads, in order of arrival."""
 
     __slots__ = ("_queue", "_scheduler")
 
@@ -66,7 +65,7 @@ class _Waiters:
         self._queue: deque[tuple[Task, int]] = deque()
 
     def wait(self, until_us: int | None) -> bool:
-        """Block the running thread; whether it was woken."""
+        """Block the running thread; returns whether it was woken."""
         scheduler = self._scheduler
         task = scheduler.current
         assert task is not None, "no simulated thread runs"
@@ -74,7 +73,7 @@ class _Waiters:
         return scheduler.block(until_us)
 
     def wake(self, count: int) -> None:
-        """Wake so many, unless their time was up before."""
+        """Wake so many threads, except those that have timed out."""
         queue = self._queue
         while queue and count > 0:
             task, ticket = queue.popleft()
@@ -83,24 +82,22 @@ class _Waiters:
                 count -= 1
 
     def wake_all(self) -> None:
-        """Wake all."""
         self.wake(len(self._queue))
 
 
 class SimulatedLock:
-    """A lock that one thread holds once. Most are free when they are taken: that is short."""
+    """A lock, optimized for the case that it is free."""
 
     __slots__ = ("__weakref__", "_owner", "_scheduler", "_waiters", "_world")
 
     def __init__(self, world: World) -> None:
-        """Free."""
         self._world = world
         self._scheduler = world.scheduler
         self._owner: Task | None = None
-        self._waiters: _Waiters | None = None  # None as long as nobody has waited
+        self._waiters: _Waiters | None = None  # created for the first waiter
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it, if need be when it is free."""
+        """Acquire the lock, waiting if necessary."""
         scheduler = self._scheduler
         if scheduler.is_over:
             return True
@@ -113,7 +110,7 @@ class SimulatedLock:
         return True
 
     def _wait(self, timeout: float) -> bool:
-        """Wait until it is free; False when the time was up first."""
+        """Wait until the lock is free; False on timeout."""
         if self._waiters is None:
             self._waiters = _Waiters(self._scheduler)
         until_us = self._world.deadline_us(None if timeout < 0 else timeout)
@@ -123,7 +120,7 @@ class SimulatedLock:
         return True
 
     def release(self) -> None:
-        """Give it back; any thread may."""
+        """Release the lock; any thread may call this."""
         if self._scheduler.is_over:
             return
         if self._owner is None:
@@ -133,19 +130,19 @@ class SimulatedLock:
             self._waiters.wake(1)
 
     def locked(self) -> bool:
-        """Whether somebody holds it."""
+        """Whether the lock is held."""
         return self._owner is not None
 
     def _is_owned(self) -> bool:
         return self._owner is not None
 
     def _release_save(self) -> int:
-        """Give it back; for conditions."""
+        """Release the lock, for conditions."""
         self.release()
         return 1
 
     def _acquire_restore(self, _count: int) -> None:
-        """Take it again; for conditions."""
+        """Acquire the lock again, for conditions."""
         self.acquire()
 
     __enter__ = acquire
@@ -156,12 +153,11 @@ class SimulatedLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give it back."""
         self.release()
 
 
 class SimulatedRLock:
-    """A lock that its owner may take again; one with a name remembers for how long it was held."""
+    """A reentrant lock; if it has a name, the time of its holds is measured."""
 
     __slots__ = (
         *("__weakref__", "_count", "_owner", "_scheduler", "_since_mark", "_since_s"),
@@ -169,16 +165,15 @@ class SimulatedRLock:
     )
 
     def __init__(self, world: World) -> None:
-        """Free."""
         self._world = world
         self._scheduler = world.scheduler
         self._owner: Task | None = None
         self._count = 0
-        self._waiters: _Waiters | None = None  # None as long as nobody has waited
-        self.name: str | None = None  # of a lock whose holds are measured
+        self._waiters: _Waiters | None = None  # created for the first waiter
+        self.name: str | None = None  # holds of a lock with a name are measured
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it, if need be when it is free."""
+        """Acquire the lock, waiting if necessary."""
         scheduler = self._scheduler
         if scheduler.is_over:
             return True
@@ -198,7 +193,7 @@ class SimulatedRLock:
         return True
 
     def _wait(self, timeout: float) -> bool:
-        """Wait until it is free; False when the time was up first."""
+        """Wait until the lock is free; False on timeout."""
         if self._waiters is None:
             self._waiters = _Waiters(self._scheduler)
         until_us = self._world.deadline_us(None if timeout < 0 else timeout)
@@ -208,7 +203,6 @@ class SimulatedRLock:
         return True
 
     def release(self) -> None:
-        """Give it back."""
         scheduler = self._scheduler
         if scheduler.is_over:
             return
@@ -238,7 +232,7 @@ class SimulatedRLock:
             world.longest_virtual[name] = held_us
             if held_us > LONG_US:
                 world.longest_stack[name] = owner.blocked_at
-        if self._scheduler.steps == self._since_step:  # else others ran meanwhile
+        if self._scheduler.steps == self._since_step:  # otherwise other threads ran meanwhile
             held_s = time.perf_counter() - self._since_s
             if held_s > world.longest_real.get(name, SHORT_REAL_S):
                 # The processor may have done something else meanwhile.
@@ -249,13 +243,13 @@ class SimulatedRLock:
         return self._owner is self._scheduler.current
 
     def _release_save(self) -> int:
-        """Give it back however often it was taken; for conditions."""
+        """Release the lock completely, for conditions."""
         count, self._count = self._count, 1
         self.release()
         return count
 
     def _acquire_restore(self, count: int) -> None:
-        """Take it as often as before; for conditions."""
+        """Acquire the lock as often as before, for conditions."""
         self.acquire()
         self._count = count
 
@@ -267,25 +261,23 @@ class SimulatedRLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give it back."""
         self.release()
 
 
 class SimulatedCondition:
-    """Threads wait for others to say that something has changed."""
+    """Threads wait until others notify them."""
 
     __slots__ = ("__weakref__", "_lock", "_waiters", "_world", "acquire", "release")
 
     def __init__(self, world: World, lock: SimulatedLock | SimulatedRLock | None = None) -> None:
-        """With a lock of its own, unless one is given."""
+        """Without a given lock, it has one of its own."""
         self._world = world
         self._lock = lock = SimulatedRLock(world) if lock is None else lock
-        self._waiters: _Waiters | None = None  # None as long as nobody has waited
+        self._waiters: _Waiters | None = None  # created for the first waiter
         self.acquire = lock.acquire
         self.release = lock.release
 
     def __enter__(self) -> bool:
-        """Take the lock."""
         return self.acquire()
 
     def __exit__(
@@ -294,11 +286,10 @@ class SimulatedCondition:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give the lock back."""
         self.release()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait without the lock; False when the time was up first."""
+        """Wait without the lock; False on timeout."""
         if self._world.scheduler.is_over:
             raise SimulationOver
         lock = self._lock
@@ -314,7 +305,7 @@ class SimulatedCondition:
             lock._acquire_restore(count)  # noqa: SLF001
 
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
-        """Wait until something is true."""
+        """Wait until a predicate is true; returns its last value."""
         until_us = self._world.deadline_us(timeout)
         found = predicate()
         while not found:
@@ -328,7 +319,7 @@ class SimulatedCondition:
         return found
 
     def notify(self, n: int = 1) -> None:
-        """Wake some that wait."""
+        """Wake some waiting threads."""
         if not self._world.scheduler.is_over:
             if not self._lock._is_owned():  # noqa: SLF001
                 raise RuntimeError("cannot notify on un-acquired lock")
@@ -336,7 +327,7 @@ class SimulatedCondition:
                 self._waiters.wake(n)
 
     def notify_all(self) -> None:
-        """Wake all that wait."""
+        """Wake all waiting threads."""
         if not self._world.scheduler.is_over:
             if not self._lock._is_owned():  # noqa: SLF001
                 raise RuntimeError("cannot notify on un-acquired lock")
@@ -348,7 +339,6 @@ class SimulatedEvent:
     """A flag that threads wait for."""
 
     def __init__(self, world: World) -> None:
-        """Not set."""
         self._world = world
         self._waiters = _Waiters(world.scheduler)
         self._flag = False
@@ -358,24 +348,24 @@ class SimulatedEvent:
         return self._flag
 
     def set(self) -> None:
-        """Set it, and wake all that wait."""
+        """Set the flag, and wake all waiting threads."""
         self._flag = True
         if not self._world.scheduler.is_over:
             self._waiters.wake_all()
 
     def clear(self) -> None:
-        """Set it back."""
+        """Clear the flag."""
         self._flag = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set; False when the time was up first."""
+        """Wait until the flag is set; False on timeout."""
         if not self._flag:
             self._waiters.wait(self._world.deadline_us(timeout))
         return self._flag
 
 
 class SimulatedThread:
-    """A thread of a simulated process: that of the thread which starts it."""
+    """A thread of the simulated process that starts it."""
 
     def __init__(  # noqa: PLR0913 - those of Python's own threads
         self,
@@ -388,7 +378,6 @@ class SimulatedThread:
         *,
         daemon: bool | None = None,
     ) -> None:
-        """Not started."""
         self._world = world
         process = world.task().process
         self.name = name or f"Thread-{next(process.thread_numbers)}"
@@ -398,7 +387,7 @@ class SimulatedThread:
         self.task: Task | None = None
 
     def start(self) -> None:
-        """Let it have its turns."""
+        """Start the thread."""
         if self.task is not None:
             raise RuntimeError("threads can only be started once")
         process = self._world.task().process
@@ -411,20 +400,19 @@ class SimulatedThread:
             if target is not None:
                 target(*args, **kwargs)
         finally:
-            self._call = (None, (), {})  # what it was given may hold files
+            self._call = (None, (), {})  # arguments may reference files
             self._ended.set()
 
     @property
     def ident(self) -> int | None:
-        """A number of its own."""
         return None if self.task is None else self.task.number
 
     def is_alive(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether the thread was started and has not ended."""
         return self.task is not None and not self._ended.is_set()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for its end."""
+        """Wait until the thread ends."""
         if self._world.scheduler.is_over:
             return
         if self.task is None:
@@ -438,13 +426,12 @@ class SimulatedQueue(Generic[T]):
     """A queue without a limit, as queue.SimpleQueue."""
 
     def __init__(self, world: World) -> None:
-        """Empty."""
         self._items: deque[T] = deque()
         self._world = world
         self._waiters = _Waiters(world.scheduler)
 
     def put(self, item: T, block: bool = True, timeout: float | None = None) -> None:
-        """Add to the end."""
+        """Add an item."""
         self._items.append(item)
         if not self._world.scheduler.is_over:
             self._waiters.wake(1)
@@ -452,7 +439,7 @@ class SimulatedQueue(Generic[T]):
     put_nowait = put
 
     def get(self, block: bool = True, timeout: float | None = None) -> T:
-        """Take from the front, if need be when something comes."""
+        """Remove and return the first item, waiting if necessary."""
         until_us = self._world.deadline_us(timeout)
         while not self._items:
             if not block or (not self._waiters.wait(until_us) and not self._items):
@@ -460,46 +447,45 @@ class SimulatedQueue(Generic[T]):
         return self._items.popleft()
 
     def get_nowait(self) -> T:
-        """Take from the front, if there is something."""
+        """Remove and return the first item, or raise Empty."""
         return self.get(block=False)
 
     def empty(self) -> bool:
-        """Whether nothing is in it."""
+        """Whether the queue is empty."""
         return not self._items
 
     def qsize(self) -> int:
-        """How much is in it."""
+        """The number of items."""
         return len(self._items)
 
 
 class SimulatedExecutor(Executor):
-    """A pool of threads, which start when they are needed and wait for more calls."""
+    """A pool of threads, which are started when needed."""
 
     def __init__(
         self,
         world: World,
         max_workers: int | None = None,
         thread_name_prefix: str = "",
-        **_options: Any,  # Any: initializers, which nobody uses here
+        **_options: Any,  # Any: initializers are not supported
     ) -> None:
-        """No threads yet."""
         self._world = world
         self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
-        self._resting = _Waiters(world.scheduler)
-        self._idle = 0  # how many of the threads rest
+        self._idle_threads = _Waiters(world.scheduler)
+        self._idle = 0  # the number of idle threads
         self._threads: list[SimulatedThread] = []
         self._threads_max = max_workers or 4
         self._prefix = thread_name_prefix or "pool"
         self._closed = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
-        """Call a function in one of the threads, once one has time."""
+        """Call a function in one of the threads, when one is idle."""
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: Future[T] = Future()
         self._calls.append((future, partial(fn, *args, **kwargs)))
         if len(self._calls) <= self._idle:
-            self._resting.wake(1)
+            self._idle_threads.wake(1)
         elif len(self._threads) < self._threads_max:
             thread = SimulatedThread(self._world, target=self._work, name=self._prefix)
             self._threads.append(thread)
@@ -520,7 +506,7 @@ class SimulatedExecutor(Executor):
             if self._closed:
                 return
             self._idle += 1
-            self._resting.wait(None)
+            self._idle_threads.wait(None)
             self._idle -= 1
 
     def map(
@@ -535,10 +521,10 @@ class SimulatedExecutor(Executor):
         return (future.result(timeout) for future in futures)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls, and wait for those that run."""
+        """Accept no more calls, and wait for running ones."""
         self._closed = True
         if self._world.scheduler.is_over:
             return
-        self._resting.wake_all()
+        self._idle_threads.wake_all()
         for thread in self._threads if wait else ():
             thread.join()

@@ -1,7 +1,7 @@
-"""Promises: what a broker must know when it starts, before any client can tell it again.
+"""Promises: what a broker must know when it starts, before clients connect.
 
-Clients cover up what a broker has forgotten: they commit later offsets, and end later transactions.
-So it is asked when it has read its logs, and nobody is connected yet.
+Clients hide what a broker has lost: they commit later offsets, and end later transactions. So the
+broker is checked after it has read its logs and before clients connect.
 """
 
 from broker.broker import Broker
@@ -18,7 +18,7 @@ OPEN_STATES = frozenset(
 
 
 def check_promises(seen: Observations, broker: Broker) -> None:
-    """Raise a Violation when something is gone that a client was told is safe."""
+    """Raise a Violation if something acknowledged is lost."""
     with broker.lock:
         _check_ends(seen, broker)
         _check_offsets(seen, broker)
@@ -26,7 +26,7 @@ def check_promises(seen: Observations, broker: Broker) -> None:
 
 
 def _check_ends(seen: Observations, broker: Broker) -> None:
-    """The logs reach as far as what was acknowledged; the checker reads the records themselves."""
+    """Check the ends of logs; the checker reads the records themselves."""
     for tp, acknowledged in seen.acknowledged.items():
         log = broker.state.storage.get(tp)
         end_offset = 0 if log is None else log.end_offset
@@ -50,7 +50,7 @@ def _check_offsets(seen: Observations, broker: Broker) -> None:
 
 
 def _check_open_transactions(broker: Broker) -> None:
-    """A transaction is open in a partition only if its coordinator knows that it must end it."""
+    """Check that coordinators know all transactions that are open in partitions."""
     known = {
         (each.producer_id, tp)
         for each in broker.state.transactions.transactions()

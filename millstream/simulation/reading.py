@@ -1,4 +1,4 @@
-"""Reading: all records of some partitions, from the beginning to the present end."""
+"""Reading: reads partitions from the beginning to the current end."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from millstream.simulation.observations import Stored, StoredRecord
 def read_partitions(
     actor: Actor, partitions: Sequence[TopicPartition], *, isolation: str
 ) -> Stored:
-    """What is there now, in the process of an actor."""
+    """Read all records of partitions, in the process of an actor."""
     found: dict[TopicPartition, list[StoredRecord]] = {tp: [] for tp in partitions}
     with consumer(
         actor.target,

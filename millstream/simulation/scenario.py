@@ -1,7 +1,7 @@
-"""Scenario: one simulation as data: who takes part, with which settings, and what goes wrong.
+"""Scenario: one simulation as data: actors, settings and faults.
 
-A scenario follows from its seed. It is data so that a failing one can be made smaller: without one
-of its faults or actors it is a scenario again.
+A scenario follows from its seed. Because it is data, a failing one can be reduced: without one of
+its faults or actors it is again a scenario.
 """
 
 import json
@@ -20,7 +20,7 @@ FAILING_FSYNCS = ("failing fsync", FAILING_PARTITION)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something goes wrong, or is done by an operator, at a time, for a while."""
+    """A fault, or an action of an operator, at a time and for a duration."""
 
     at_ms: int
     kind: str
@@ -29,25 +29,24 @@ class Fault:
 
     @property
     def end_ms(self) -> int:
-        """When it is over; after a failed fsync the process is stopped for as long again."""
+        """When it ends; after a failed fsync the process is also stopped for the same time."""
         return self.at_ms + self.for_ms * (2 if self.kind in FAILING_FSYNCS else 1)
 
     def __str__(self) -> str:
-        """As the history names it."""
         lasting = f" for {self.for_ms} ms" if self.for_ms else ""
         return f"{self.at_ms / 1000:.3f} s: {self.kind} {self.target}{lasting}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Everything that a simulation is made from."""
+    """The data of a simulation."""
 
     seed: int
-    work_ms: int  # with faults; after it comes a time to recover, then everything is checked
+    work_ms: int  # time with faults; then come recovery and checks
     settings: Mapping[str, str] = field(default_factory=dict)  # of the broker
     actors: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
-    application: Mapping[str, str] = field(default_factory=dict)  # its settings, if one takes part
+    application: Mapping[str, str] = field(default_factory=dict)  # its settings, if there is one
 
     @property
     def is_durable(self) -> bool:
@@ -56,37 +55,37 @@ class Scenario:
 
     @property
     def pace(self) -> int:
-        """How many times longer actors rest in a long scenario: it has about as much work."""
+        """The factor by which actors rest longer in a long scenario."""
         return pace_of(self.work_ms)
 
     @property
     def faults_end_ms(self) -> int:
-        """When the last fault is over."""
+        """When the last fault ends."""
         return max((each.end_ms for each in self.faults), default=0)
 
     def without_fault(self, number: int) -> "Scenario":
-        """The same, but one thing goes right."""
+        """The same scenario without one fault."""
         return replace(self, faults=self.faults[:number] + self.faults[number + 1 :])
 
     def without_actor(self, name: str) -> "Scenario":
-        """The same, but one takes no part."""
+        """The same scenario without one actor."""
         faults = tuple(each for each in self.faults if each.target != name)
         actors = tuple(each for each in self.actors if each != name)
         return replace(self, actors=actors, faults=faults)
 
     def to_json(self) -> str:
-        """As a case that tests run again, see tests/cases/simulation."""
+        """Encode the scenario as a case, see tests/cases/simulation."""
         return json.dumps(asdict(self), indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Scenario":
-        """The scenario of a case."""
+        """Decode the scenario of a case."""
         given = json.loads(text)
         faults = tuple(Fault(**each) for each in given.pop("faults"))
         return cls(**{**given, "actors": tuple(given["actors"]), "faults": faults})
 
 
-# Kinds of faults, with how often they are chosen; some need a disk that keeps its promises.
+# Kinds of faults, with how often they are chosen; some require a durable disk.
 KILLS = ("kill", "stop", "end in a write")
 DISK_FAULTS = ("full disk", "slow disk", "no descriptors")
 NETWORK_FAULTS = ("disconnect", "partition", "slow network")
@@ -100,38 +99,38 @@ APPLICATION_FAULTS = (
     *(*DISK_FAULTS, "disconnect", "partition", *CLOCK_FAULTS),
 )
 FREEZE = "freeze"
-# How long it must last until others get the partitions: longer than sessions of the protocol.
+# Longer than a session, so that other members get the partitions.
 FREEZE_MS = {"classic": 15_000, "consumer": 60_000}
 APPLICATION, APPLICATION_SHARE = "application", 0.2  # of the seeds
 LATE_STANDBY_SHARE = 0.2  # of the seeds with two instances
 LATE_MS = 4_000  # shorter than a session
-SHARED_RUNTIME = "__shared_runtime"  # a setting: whether the runner shares its threads
-# Servers on the broker: in what share of the seeds they are, and what happens to them.
+SHARED_RUNTIME = "__shared_runtime"  # a setting: whether runners share threads
+# Servers on the broker, and the share of seeds that have them.
 SERVERS = {"sql": 0.1, "registry": 0.1, "connect": 0.1}
-# Others of the same service or group: in what share of the seeds that have the server.
+# Second servers of the same service or group, and their share of the server's seeds.
 RIVAL, RIVAL_SHARE = "rival worker", 0.3
 SECOND_SQL, SECOND_SQL_SHARE = "second sql", 0.25
 SECOND_SQL_FAULTS = ("kill", "stop", "power loss", "partition", FREEZE)
 AFTER_AN_ANSWER = "end after an answer"
 AFTER_A_COMMIT, AFTER_A_COMMIT_SHARE = "end after a commit", 0.3  # of a server's scenarios
 IN_A_SWAP = "end in a swap"  # of segments, at the end of a compaction
-# Losses of power at instants at which what was written is not on the disk yet.
+# Power losses at times when written data is not on disk yet.
 POWER_IN_A_REMOVAL = "power loss in a removal"
 POWER_AFTER_AN_ANSWER = "power loss after an answer"
 POWER_IN_A_ROLL = "power loss in a roll"
 POWER_AFTER_A_CHECKPOINT = "power loss after a checkpoint"
 POWER_AFTER_A_STOP, POWER_AFTER_A_STOP_SHARE = "power loss after a stop", 0.1
 SLOW_DISK_FAULTS = ("slow disk", POWER_AFTER_AN_ANSWER, POWER_IN_A_ROLL, POWER_AFTER_A_CHECKPOINT)
-# Many segments go at once, long after the last checkpoint.
+# Many segments are removed at once, long after the last checkpoint.
 LARGE_REMOVALS = {
     "log.flush.offset.checkpoint.interval.ms": "60000",
     "log.retention.check.interval.ms": "30000",
 }
-AIMED_SHARE = 0.3  # of the seeds whose broker keeps what it has acknowledged
+AIMED_SHARE = 0.3  # of the seeds with a durable broker
 AIMED_COUNT = 3
 IN_A_SWAP_SHARE = 0.2  # of the seeds that compact
 ANSWERED = ("producer", "bursts", "transactions", "classic", "consumer", "retention")
-AIMED_MS = 20_000  # as long as it may take for the instant to come
+AIMED_MS = 20_000  # how long to wait for the right time
 SERVER_KILLS = (*KILLS, AFTER_AN_ANSWER, AFTER_AN_ANSWER, "power loss")
 SERVER_NETWORK_FAULTS = ("disconnect", "partition", "partition")
 SERVER_FAULTS = (*SERVER_KILLS, *SERVER_KILLS, *SERVER_NETWORK_FAULTS, *DISK_FAULTS)
@@ -140,7 +139,7 @@ CONNECT_FAULTS = (
     *("kill", "kill", "stop", AFTER_AN_ANSWER, "power loss", FREEZE, FREEZE),
     *(*SERVER_NETWORK_FAULTS, "slow network"),
 )
-LONG_PARTITION_MS = 70_000  # longer than clients wait for an answer
+LONG_PARTITION_MS = 70_000  # longer than request timeouts
 LONG_MS = 300_000  # actors rest longer in scenarios of this length
 PACE_MS = 75_000
 SERVER_SEGMENT_BYTES = 20_000  # one of their records is larger than the smallest segments
@@ -152,7 +151,7 @@ def pace_of(work_ms: int) -> int:
 
 
 def scenario_of(seed: int, *, minutes: float = 4) -> Scenario:
-    """The scenario of a seed. Each leaves most features out, so that the others meet more often."""
+    """The scenario of a seed. Each omits most features, so that the others interact more often."""
     scenario = core_scenario_of(seed, minutes=minutes)
     found = _with_application(scenario, APPLICATION_SHARE)
     for name, chance in SERVERS.items():
@@ -162,7 +161,7 @@ def scenario_of(seed: int, *, minutes: float = 4) -> Scenario:
 
 
 def scenario_with(seed: int, part: str, *, minutes: float = 4) -> Scenario:
-    """The broker of a seed with an application or a server, and only those whom that needs."""
+    """The broker of a seed with an application or a server, and only the actors that it needs."""
     core = core_scenario_of(seed, minutes=minutes)
     alone = replace(core, actors=(), faults=tuple(f for f in core.faults if f.target == "broker"))
     if part == APPLICATION:
@@ -203,7 +202,7 @@ def core_scenario_of(seed: int, *, minutes: float = 4) -> Scenario:
 
 
 def _with_aimed_faults(scenario: Scenario) -> Scenario:
-    """The same, sometimes with losses of power at the worst instants of one kind."""
+    """Add power losses at the worst times, for some seeds."""
     random = Random(f"{scenario.seed}/power")
     if any(fault.kind == POWER_IN_A_REMOVAL for fault in scenario.faults):
         return replace(scenario, settings={**scenario.settings, **LARGE_REMOVALS})
@@ -212,7 +211,7 @@ def _with_aimed_faults(scenario: Scenario) -> Scenario:
     kind = random.choice((POWER_AFTER_AN_ANSWER, POWER_IN_A_ROLL, POWER_AFTER_A_CHECKPOINT))
     settings, actors = dict(scenario.settings), scenario.actors
     if kind != POWER_AFTER_AN_ANSWER or random.random() < 0.3:
-        # Much is written at once, so that a log has more than one segment that is not flushed.
+        # Bursts, so that a log has more than one segment that is not flushed.
         settings["log.segment.bytes"] = "2000"
         settings["log.flush.offset.checkpoint.interval.ms"] = "1000"
         actors = (*actors, BURSTS)
@@ -231,7 +230,7 @@ def _with_aimed_faults(scenario: Scenario) -> Scenario:
 
 
 def _with_application(scenario: Scenario, chance: float) -> Scenario:
-    """The same, sometimes with an application of one or two instances, and faults of its own."""
+    """Add an application with one or two instances, and its faults, for some seeds."""
     random = Random(f"{scenario.seed}/applications")
     if random.random() >= chance:
         return scenario
@@ -245,7 +244,7 @@ def _with_application(scenario: Scenario, chance: float) -> Scenario:
     often = "500" if pace == 1 else "2000"  # commits are most of its work
     scenario = replace(
         scenario,
-        # Somebody must write what it reads.
+        # A producer must write its input.
         actors=tuple(dict.fromkeys((*scenario.actors, "producer 0", *instances))),
         faults=tuple(sorted(found, key=lambda fault: fault.at_ms)),
         application={
@@ -264,9 +263,9 @@ def _with_application(scenario: Scenario, chance: float) -> Scenario:
 
 
 def _with_frozen_instance(scenario: Scenario, instances: tuple[str, ...]) -> Scenario:
-    """The same, sometimes with an instance that stands still until another has its tasks.
+    """Freeze an instance until another has its tasks, for some seeds.
 
-    Its transaction is still open when it goes on: only its generation says that it is too late.
+    Its transaction is still open when it continues: only its generation shows that it is too late.
     """
     random = Random(f"{scenario.seed}/frozen application")
     if len(instances) < 2 or random.random() >= 0.4:
@@ -282,9 +281,9 @@ def _with_frozen_instance(scenario: Scenario, instances: tuple[str, ...]) -> Sce
 
 
 def _with_late_standby(scenario: Scenario, instances: tuple[str, ...]) -> Scenario:
-    """The same, sometimes with an instance that stops while the other cannot read changelogs.
+    """Stop an instance while the other cannot read changelogs, for some seeds.
 
-    The other has standbys. They are behind when they take over what the first one had.
+    The other one has standbys, which lag behind when they take over.
     """
     random = Random(f"{scenario.seed}/late standby")
     if len(instances) < 2 or random.random() >= LATE_STANDBY_SHARE:
@@ -303,7 +302,7 @@ def _with_late_standby(scenario: Scenario, instances: tuple[str, ...]) -> Scenar
 
 
 def _with_server(scenario: Scenario, name: str, chance: float) -> Scenario:
-    """The same, sometimes with a server, for which faults of its own are chosen."""
+    """Add a server and its faults, for some seeds."""
     random = Random(f"{scenario.seed}/{name}")
     if random.random() >= chance:
         return scenario
@@ -316,7 +315,7 @@ def _with_server(scenario: Scenario, name: str, chance: float) -> Scenario:
         kind = random.choice(CONNECT_FAULTS if name == "connect" else SERVER_FAULTS)
         for_ms = random.choice((50, 1_000, 5_000, 20_000))
         if kind == AFTER_AN_ANSWER:
-            for_ms = 20_000  # there must be one
+            for_ms = 20_000  # until there is an acknowledgement
         elif kind == "partition" and random.random() < 0.5:
             for_ms = LONG_PARTITION_MS
         at_ms = CALM_BEFORE_MS + random.randrange(scenario.work_ms)
@@ -341,7 +340,7 @@ def _with_server(scenario: Scenario, name: str, chance: float) -> Scenario:
 
 
 def _ends_after_commits(random: Random, name: str, work_ms: int) -> list[Fault]:
-    """Sometimes a server is killed when one thing is committed, and the next is not."""
+    """Kill a server between two commits, for some seeds."""
     if random.random() >= AFTER_A_COMMIT_SHARE:
         return []
     times = (CALM_BEFORE_MS + random.randrange(work_ms) for _ in range(AIMED_COUNT))
@@ -349,7 +348,7 @@ def _ends_after_commits(random: Random, name: str, work_ms: int) -> list[Fault]:
 
 
 def _faults_of_second(random: Random, work_ms: int) -> list[Fault]:
-    """What happens to the second SQL server of a service."""
+    """Faults of the second SQL server of a service."""
     found = []
     for _ in range(random.randrange(3)):
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
@@ -359,7 +358,7 @@ def _faults_of_second(random: Random, work_ms: int) -> list[Fault]:
 
 
 def _hard_restarts(random: Random, work_ms: int) -> list[Fault]:
-    """Sometimes a query fails, and cannot be started again at once."""
+    """Let a query fail that cannot be restarted immediately, for some seeds."""
     if random.random() >= 0.3:
         return []
     at_ms = CALM_BEFORE_MS + random.randrange(work_ms // 8, work_ms // 2)  # rows are inserted
@@ -402,7 +401,7 @@ def _faults(
     kinds = [kind for kind in (*KILLS, *KILLS) if random.random() < 0.7]
     for group in (DISK_FAULTS, NETWORK_FAULTS, CLOCK_FAULTS):
         kinds += [kind for kind in group if random.random() < 0.3]
-    if durable:  # otherwise nothing is promised
+    if durable:  # otherwise acknowledged data may be lost
         kinds += [
             kind for kind in ("power loss", "power loss", "failing fsync") if random.random() < 0.6
         ]
@@ -431,14 +430,14 @@ def _rare_faults(
         found.append(Fault(at_ms, "long absence", "transactions 0", 90_000))
         found.append(Fault(at_ms + 1_000, "clock back"))
     readers = [name for name in actors if "reader" in name]
-    if readers and random.random() < 0.2:  # it does not know that it lost its partitions
+    if readers and random.random() < 0.2:  # it does not notice that it has lost its partitions
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
         found.append(Fault(at_ms, "partition", random.choice(readers), 15_000))
-    if durable and random.random() < 0.2:  # much is written that is not on the disk yet
+    if durable and random.random() < 0.2:  # much written data is not on disk yet
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
         found.append(Fault(at_ms, "slow disk", for_ms=15_000))
         found.append(Fault(at_ms + random.randrange(15_000), "power loss", for_ms=1_000))
-    if "topics" in actors and random.random() < 0.3:  # when a topic has a name of another
+    if "topics" in actors and random.random() < 0.3:  # when a topic has the name of a deleted one
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
         found.append(Fault(at_ms, AFTER_AN_ANSWER, for_ms=60_000))
     if durable and any("retention" in name for name in actors) and random.random() < 0.5:
@@ -448,7 +447,7 @@ def _rare_faults(
 
 
 def _frozen_readers(random: Random, actors: tuple[str, ...], work_ms: int) -> tuple[Fault, ...]:
-    """Sometimes a reader stands still until others have its partitions, and knows nothing of it."""
+    """Freeze a reader until others have its partitions, for some seeds."""
     readers = [name for name in actors if "reader" in name]
     if len(readers) < 2 or random.random() >= 0.4:
         return ()
@@ -458,7 +457,7 @@ def _frozen_readers(random: Random, actors: tuple[str, ...], work_ms: int) -> tu
 
 
 def _overdue_transaction(random: Random, work_ms: int) -> tuple[Fault, ...]:
-    """Sometimes a transaction is left open, and the broker cannot write down that it is over."""
+    """Leave a transaction open that the broker cannot abort in time, for some seeds."""
     if random.random() >= 0.15:
         return ()
     at_ms = CALM_BEFORE_MS + random.randrange(work_ms // 2, work_ms)
@@ -466,7 +465,7 @@ def _overdue_transaction(random: Random, work_ms: int) -> tuple[Fault, ...]:
 
 
 def _refused_marker(random: Random, work_ms: int) -> tuple[Fault, ...]:
-    """Sometimes one partition of transactions takes no markers for a while, and others do."""
+    """Let one partition refuse markers for a while, for some seeds."""
     if random.random() >= 0.2:
         return ()
     at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
@@ -474,7 +473,7 @@ def _refused_marker(random: Random, work_ms: int) -> tuple[Fault, ...]:
 
 
 def _lost_after_a_stop(random: Random, work_ms: int) -> tuple[Fault, ...]:
-    """Sometimes the power fails as soon as the broker has stopped: what it left must be safe."""
+    """Cut the power right after a clean stop of the broker, for some seeds."""
     if random.random() >= POWER_AFTER_A_STOP_SHARE:
         return ()
     times = (CALM_BEFORE_MS + random.randrange(work_ms) for _ in range(AIMED_COUNT))
@@ -482,7 +481,7 @@ def _lost_after_a_stop(random: Random, work_ms: int) -> tuple[Fault, ...]:
 
 
 def _ends_in_swaps(random: Random, work_ms: int) -> tuple[Fault, ...]:
-    """Sometimes the broker ends while compacted segments take the place of others."""
+    """Kill the broker while compacted segments replace others, for some seeds."""
     if random.random() >= IN_A_SWAP_SHARE:
         return ()
     times = (CALM_BEFORE_MS + random.randrange(work_ms) for _ in range(AIMED_COUNT))
@@ -490,7 +489,7 @@ def _ends_in_swaps(random: Random, work_ms: int) -> tuple[Fault, ...]:
 
 
 def to_json(scenario: Scenario) -> dict[str, Any]:
-    """The scenario as a document, which can be kept as a case."""
+    """The scenario as a JSON document."""
     return asdict(scenario)
 
 

@@ -1,4 +1,4 @@
-"""Scheduler: threads that take turns in one thread of the machine, on virtual time.
+"""Scheduler: runs simulated threads in one thread of the machine, on virtual time.
 
            blocks, with or without a deadline          woken, or its deadline has come
     READY ------------------------------------> BLOCKED -------------------------------> READY
@@ -6,9 +6,9 @@
       +----------------------------> ENDED             (it is never resumed)
 
 A simulated thread is a greenlet: it runs until it blocks on a lock, a condition, a socket or the
-disk, and the scheduler then chooses, by the seed, which of those that are ready goes on. When none
-is ready, virtual time moves on to the next deadline. So one seed is one order of events, and the
-code that runs is that of production, where real threads do the same.
+disk. Then the scheduler chooses, by the seed, one of the ready threads. If none is ready, virtual
+time advances to the next deadline. So a seed is one order of events, and the code is that of
+production.
 """
 
 import itertools
@@ -28,11 +28,11 @@ STACK_LINES = 16
 
 
 class SimulationOver(BaseException):
-    """Raised in threads that are left when a simulation ends, so that they end, too."""
+    """Raised in remaining threads when a simulation ends, so that they end, too."""
 
 
 class NoProgress(AssertionError):
-    """A thread takes turns without end, and time hardly moves."""
+    """A thread runs again and again, and virtual time hardly advances."""
 
 
 def _no_hub() -> object:
@@ -40,10 +40,9 @@ def _no_hub() -> object:
 
 
 class Process:
-    """One simulated process: its threads live and die together."""
+    """One simulated process; its threads are killed together."""
 
     def __init__(self, name: str, random: Random) -> None:
-        """A process that runs."""
         self.name = name
         self.random = random
         self.is_alive = True
@@ -53,12 +52,11 @@ class Process:
         self.thread_numbers = itertools.count(1)
 
     def __repr__(self) -> str:
-        """As the history names it."""
         return self.name
 
 
 class Task:
-    """One simulated thread as the scheduler sees it."""
+    """One simulated thread."""
 
     __slots__ = (
         *("blocked_at", "greenlet", "is_over", "name", "number", "process", "second", "thread"),
@@ -66,22 +64,20 @@ class Task:
     )
 
     def __init__(self, name: str, process: Process, number: int) -> None:
-        """Not started."""
         self.name = name
         self.number = number
         self.process = process
         self.greenlet: greenlet | None = None
         self.switch: Callable[[], object] = _no_hub  # to its greenlet
-        self.second = self.turns = 0  # how many turns it has had in the present second
+        self.second = self.turns = 0  # its turns in the current second
         self.ticket = 0  # counts its blocks: an old deadline must not wake a later block
         self.woken = False
         self.is_over = False
-        self.watches_blocks = False  # while it holds a lock that nobody should hold for long
+        self.watches_blocks = False  # while it holds a lock whose holds are measured
         self.blocked_at: list[str] = []
-        self.thread: object = None  # what its code calls the current thread
+        self.thread: object = None  # its thread object
 
     def __repr__(self) -> str:
-        """As the history names it."""
         return f"{self.process.name}/{self.name}"
 
 
@@ -89,7 +85,6 @@ class Scheduler:
     """Runs simulated threads, one at a time; everything happens in the thread that calls `run`."""
 
     def __init__(self, random: Random, history: History) -> None:
-        """No threads yet; time starts at zero."""
         self.random = random
         self.history = history
         self.now_us = 0
@@ -100,7 +95,7 @@ class Scheduler:
         self._ready: list[Task] = []
         self._deadlines: list[tuple[int, int, Task, int]] = []
         self._order = itertools.count()
-        self._tasks: dict[Task, None] = {}  # that have not ended: the killed ones stay as they are
+        self._tasks: dict[Task, None] = {}  # that have not ended, including killed ones
         self._hub: greenlet | None = None
         self._switch_to_hub: Callable[[], object] = _no_hub
         self._most_turns = 0  # of a thread in one virtual second
@@ -127,14 +122,14 @@ class Scheduler:
                 task.is_over = True
                 self._tasks.pop(task, None)
 
-        task.greenlet = greenlet(run, parent=self._hub)  # where it goes when it ends
+        task.greenlet = greenlet(run, parent=self._hub)  # continues there when it ends
         task.switch = task.greenlet.switch
         self._tasks[task] = None
         self._ready.append(task)
         return task
 
     def block(self, until_us: int | None) -> bool:
-        """Wait until `wake` or until a time has come; whether somebody woke the thread."""
+        """Block until `wake` or until a time; returns whether the thread was woken."""
         if self.is_over:
             raise SimulationOver
         task = self.current
@@ -151,7 +146,7 @@ class Scheduler:
         return task.woken
 
     def yield_now(self) -> None:
-        """Let others have their turn."""
+        """Let other threads run."""
         if self.is_over:
             raise SimulationOver
         assert self.current is not None
@@ -161,54 +156,53 @@ class Scheduler:
             raise SimulationOver
 
     def sleep(self, microseconds: int) -> None:
-        """Do nothing for a while."""
+        """Block for a duration."""
         self.block(self.now_us + max(0, microseconds))
 
     def wake(self, task: Task) -> None:
-        """Let a blocked thread go on; the caller knows that it is blocked."""
+        """Make a blocked thread ready; it must be blocked."""
         task.woken = True
         task.ticket += 1
         if task.process.is_alive:
             self._ready.append(task)
 
     def wake_at(self, task: Task, ticket: int, at_us: int) -> None:
-        """Let a blocked thread go on at a time at the latest; `ticket` says in which block."""
+        """Make a blocked thread ready at a time at the latest, if it is still in this block."""
         heappush(self._deadlines, (at_us, next(self._order), task, ticket))
 
     def spend(self, microseconds: int) -> None:
-        """Time that the running thread needs; others may be late for it."""
+        """Advance time by what the running thread needs."""
         self.now_us += microseconds
 
-    # --- called from outside --------------------------------------------------------------------
+    # --- called by the simulation ---------------------------------------------------------------
 
     def kill(self, process: Process) -> None:
-        """End a process at once: its threads are never resumed, and clean nothing up."""
+        """Kill a process: its threads are never resumed, and do not clean up."""
         process.is_alive = False
         self._ready[:] = [task for task in self._ready if task.process is not process]
         for callback in process.on_kill:
             callback()
         if self.current is not None and self.current.process is process:
-            self._switch_to_hub()  # for ever
+            self._switch_to_hub()  # never returns
 
     def freeze(self, process: Process) -> None:
-        """Let no thread of a process go on, as SIGSTOP or a long page-in does.
+        """Suspend all threads of a process, as SIGSTOP or a long page-in does.
 
-        The rest of the world does not notice: its connections stay open, and its deadlines pass.
+        The rest of the world continues: its connections stay open, and its deadlines pass.
         """
         process.is_frozen = True
 
     def thaw(self, process: Process) -> None:
-        """Let the threads of a process go on."""
+        """Resume the threads of a frozen process."""
         process.is_frozen = False
         suspended, process.suspended = process.suspended, []
         if process.is_alive:
             self._ready.extend(suspended)
 
     def run(self, until_us: int) -> None:
-        """Run until a time has come, or nothing is left to do.
+        """Run until a time, or until nothing is left to do.
 
-        One turn of one thread after the other. Everything else in a simulation is called by these
-        turns, so this loop looks nothing up that it has already.
+        Everything in a simulation is called by the turns of this loop, so it is written for speed.
         """
         assert self.current is None, "the scheduler runs already"
         self._be_hub()
@@ -218,7 +212,7 @@ class Scheduler:
                 if not self._advance(until_us):
                     return
             elif deadlines and deadlines[0][0] <= self.now_us:
-                self._take_due()
+                self._wake_due()
             count = len(ready)
             if count > 1:
                 number = int(random() * count)
@@ -255,7 +249,7 @@ class Scheduler:
             self._hub, self._switch_to_hub = hub, hub.switch
 
     def _advance(self, until_us: int) -> bool:
-        """Move time to the next deadline; False when there is none before the end."""
+        """Advance time to the next deadline; False if there is none before `until_us`."""
         while self._deadlines:
             due_us, _, task, ticket = self._deadlines[0]
             if task.ticket != ticket or not task.process.is_alive:
@@ -268,13 +262,13 @@ class Scheduler:
                 self.now_us = due_us
             task.ticket += 1
             self._ready.append(task)
-            self._take_due()
+            self._wake_due()
             return True
         self.now_us = max(self.now_us, until_us)
         return False
 
-    def _take_due(self) -> None:
-        """Make ready all threads whose time has come."""
+    def _wake_due(self) -> None:
+        """Make all threads ready whose deadlines have passed."""
         while self._deadlines and self._deadlines[0][0] <= self.now_us:
             _, _, task, ticket = heappop(self._deadlines)
             if task.ticket == ticket and task.process.is_alive:
@@ -282,7 +276,7 @@ class Scheduler:
                 self._ready.append(task)
 
     def end(self) -> None:
-        """End all threads that are left: SimulationOver is raised where they wait."""
+        """End all remaining threads: SimulationOver is raised where they wait."""
         self.is_over = True
         self._be_hub()
         for task in list(self._tasks):
@@ -290,7 +284,7 @@ class Scheduler:
                 self.current = task
                 try:
                     task.greenlet.throw(SimulationOver)
-                except BaseException as error:  # what a clean-up of the thread raised
+                except BaseException as error:  # raised while the thread cleaned up
                     self.history.detail(f"{task} ended with {error!r}")
         self.current = None
         self._tasks.clear()

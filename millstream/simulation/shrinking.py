@@ -1,4 +1,4 @@
-"""Shrinking: the smallest scenario that still breaks the same invariant."""
+"""Shrinking: finds a small scenario that still violates the same invariant."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,7 +8,7 @@ from millstream.simulation.scenario import Scenario
 
 
 def smaller(scenario: Scenario) -> Iterator[Scenario]:
-    """Scenarios with less in them, those with much less first."""
+    """Smaller scenarios, the smallest first."""
     faults = scenario.faults
     for half in (faults[len(faults) // 2 :], faults[: len(faults) // 2]):
         if 0 < len(half) < len(faults) - 1:
@@ -31,7 +31,7 @@ def shrink(
     runs_max: int = 200,
     progress: Callable[[Scenario], None] = lambda _: None,
 ) -> Scenario:
-    """The smallest scenario found in so many runs."""
+    """Find the smallest scenario, in at most `runs_max` runs."""
     runs = 0
     found = True
     while found:

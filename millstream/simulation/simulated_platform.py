@@ -1,8 +1,8 @@
-"""Platform: the processes, disks and network of one scenario, and the run of it.
+"""Platform: runs one scenario, with its processes, disks and network.
 
 3 s     the broker starts, topics are created
 work    actors work, faults happen
-10 min  faults have stopped; within this time everything works again, and is checked
+10 min  no more faults; in this time everything must work again, and is checked
 """
 
 import gc
@@ -51,11 +51,11 @@ from millstream.simulation.stores import ModelDatabases
 from millstream.simulation.watching import Watch
 
 RECOVERY_MS = 10 * MINUTE_MS
-TURNS_A_SECOND_MAX = 5_000  # of one thread; those with much to do have had up to 1,000
+TURNS_A_SECOND_MAX = 5_000  # of one thread; busy threads have had up to 1,000
 NO_SPIN = "no thread spins"
 CATCH_UP_SECONDS_MAX = 300  # for readers, after the last record
 SETTLED_US = 3_000_000  # after the last client has closed its connections
-LONG_REAL_S = 0.05  # no lock is held for so long
+LONG_REAL_S = 0.05  # locks must be held for less
 GARBAGE_MS = 60_000
 KINDS: dict[str, type[Actor]] = {
     "producer": IdempotentProducer,
@@ -78,12 +78,11 @@ KINDS: dict[str, type[Actor]] = {
 
 
 class Platform:
-    """Everything of one scenario."""
+    """The processes, disks and network of one scenario."""
 
     address = "broker:9092"
 
     def __init__(self, simulation: Simulation, scenario: Scenario) -> None:
-        """Nothing runs yet."""
         self.simulation = simulation
         self.scenario = scenario
         self.seen = Observations()
@@ -103,7 +102,7 @@ class Platform:
         self._watch = Watch(self)
         self._state_checker = ApplicationStateChecker("state checker", self)
 
-    # --- what actors are given ------------------------------------------------------------------
+    # --- for actors -----------------------------------------------------------------------------
 
     def disk_of(self, actor: Actor) -> SimulatedDisk:
         """The disk of an actor's machine; it survives its processes."""
@@ -118,7 +117,7 @@ class Platform:
         return self._clocks[actor.name]
 
     def machine_of(self, actor: Actor) -> Machine:
-        """What the present process of an actor takes from outside."""
+        """The Machine of an actor's current process."""
         assert actor.process is not None
         files = self.disk_of(actor).files(actor.process)
         return Machine(
@@ -132,11 +131,11 @@ class Platform:
         )
 
     def target(self, machine: Machine) -> Target:
-        """The cluster, as reached from a machine."""
+        """The cluster, for clients on a machine."""
         return Remote(self.address, machine)
 
     def watch_lock(self, broker: Broker) -> None:
-        """Measure for how long the broker's lock is held."""
+        """Measure how long the broker's lock is held."""
         lock = broker.lock
         assert isinstance(lock, SimulatedRLock)
         lock.name = "broker"
@@ -148,7 +147,7 @@ class Platform:
         return now_ms > self.scenario.faults_end_ms + for_ms
 
     def report(self, violation: Violation) -> None:
-        """An invariant is broken: the first one counts."""
+        """Store the first violation."""
         if self.violation is None:
             self.violation = violation
             self.simulation.history.add("VIOLATION", str(violation))
@@ -159,13 +158,13 @@ class Platform:
         """Run the scenario to its end, or to the first violation."""
         simulation, scenario = self.simulation, self.scenario
         self.actors["broker"].start()
-        simulation.start(self._world, "director", self._direct)
+        simulation.start(self._world, "director", self._run_phases)
         for number, fault in enumerate(scenario.faults):
             simulation.start(self._world, f"fault {number}", partial(self._at, fault))
         end_ms = CALM_BEFORE_MS + scenario.work_ms + RECOVERY_MS
         while self.violation is None and not self._is_over:
             if simulation.scheduler.now_us >= end_ms * 1_000:
-                self.report(Violation("everything works again", self._what_does_not()))
+                self.report(Violation("everything works again", self._unfinished_actors()))
                 break
             try:
                 simulation.run(for_ms=1_000)
@@ -177,16 +176,16 @@ class Platform:
             self._check_work()
 
     def _collect_garbage(self) -> None:
-        """At times that follow from the seed, and not while a lock is held."""
+        """Collect garbage at times that follow from the seed, not while a lock is held."""
         if self.simulation.scheduler.now_us // 1_000 % GARBAGE_MS < MINUTE_MS // 60:
             gc.collect(1)
 
     def _at(self, fault: Fault) -> None:
         self.simulation.scheduler.sleep(fault.at_ms * 1_000)
-        self._faults.carry_out(fault)
+        self._faults.apply(fault)
 
-    def _direct(self) -> None:
-        """Start the actors, let them work, stop them when faults are over, check."""
+    def _run_phases(self) -> None:
+        """Start the actors, stop them after the faults, and check."""
         sleep = self.simulation.scheduler.sleep
         creator = Creator("creator", self)
         creator.start()
@@ -197,7 +196,7 @@ class Platform:
         self._supervise_until((CALM_BEFORE_MS + self.scenario.work_ms) * 1_000)
         self._supervise_until(self.scenario.faults_end_ms * 1_000 + 1_000_000)
         applications = [name for name in names if "application" in name]
-        servers = [name for name in names if self.actors[name].serves]
+        servers = [name for name in names if self.actors[name].works_until_checked]
         readers = [name for name in names if "reader" in name]
         writers = [name for name in names if name not in {*applications, *servers, *readers}]
         self._stop_all(writers)
@@ -224,7 +223,7 @@ class Platform:
             self._await(self.actors[name])
 
     def _has_caught_up(self) -> bool:
-        """Whether the groups have had all records that were acknowledged."""
+        """Whether the groups have read all acknowledged records."""
         return all(
             offsets.keys() <= partitions[tp]
             for partitions in self.seen.delivered.values()
@@ -233,16 +232,16 @@ class Platform:
 
     def _await(self, actor: Actor) -> None:
         while not actor.is_done:
-            self._revive()
+            self._restart_broker()
             self.simulation.scheduler.sleep(250_000)
 
     def _supervise_until(self, end_us: int) -> None:
-        """Start again whoever has ended by an error, as an operator would."""
+        """Restart the broker after an error, until a time."""
         while self.simulation.scheduler.now_us < end_us:
-            self._revive()
+            self._restart_broker()
             self.simulation.scheduler.sleep(500_000)
 
-    def _revive(self) -> None:
+    def _restart_broker(self) -> None:
         broker = self.actors["broker"]
         if broker.is_done:
             self.restart(broker)
@@ -252,17 +251,17 @@ class Platform:
         if not actor.is_alive:
             actor.start()
 
-    def _what_does_not(self) -> str:
+    def _unfinished_actors(self) -> str:
         alive = [name for name, actor in self.actors.items() if actor.is_alive]
         return f"after {RECOVERY_MS // MINUTE_MS} minutes without faults, still at work: {alive}"
 
-    # --- what must hold all the time ------------------------------------------------------------
+    # --- invariants -----------------------------------------------------------------------------
 
     def _check_always(self) -> None:
         self._watch.look()
         for actor in self.actors.values():
             try:
-                actor.check_always()
+                actor.check_invariants()
             except Violation as violation:
                 self.report(violation)
         for task, error in self.simulation.scheduler.crashed:
@@ -278,7 +277,7 @@ class Platform:
                 self.simulation.history.detail("".join(stack))
 
     def _check_work(self) -> None:
-        """No lock is held for long by the time of the processor.
+        """Check how long locks are held by processor time.
 
         It depends on the machine. So it does not end a run, and is no event of its history.
         """
@@ -292,8 +291,8 @@ class Platform:
 class Creator(Actor):
     """Creates the topics that actors use."""
 
-    def live(self) -> None:
-        """Create them, as often as it takes."""
+    def run(self) -> None:
+        """Create the topics, with retries."""
         with admin(self.target, default_api_timeout_ms=20_000) as cluster:
             new = [NewTopic(name, PARTITIONS) for name in (PLAIN, LEDGER, *OUTPUTS)]
             while True:
@@ -306,7 +305,7 @@ class Creator(Actor):
 
 
 def run_scenario(scenario: Scenario) -> "Outcome":
-    """Simulate a scenario; what became of it."""
+    """Simulate a scenario."""
     with Simulation(scenario.seed) as simulation:
         platform = Platform(simulation, scenario)
         collects = gc.isenabled()
@@ -320,10 +319,10 @@ def run_scenario(scenario: Scenario) -> "Outcome":
 
 
 class Outcome:
-    """What a simulation has shown."""
+    """The result of a simulation."""
 
     def __init__(self, scenario: Scenario, platform: Platform) -> None:
-        """Copy what is needed: the simulation ends."""
+        """Copy what is needed after the simulation."""
         simulation = platform.simulation
         self.scenario = scenario
         self.violation = platform.violation

@@ -1,4 +1,4 @@
-"""Simulation: one seed, its processes and their threads, and what happened."""
+"""Simulation: the processes, threads and history of one seed."""
 
 import itertools
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from millstream.simulation.scheduler import MICROSECONDS, Process, Scheduler, Ta
 
 
 class Simulation:
-    """A world of simulated processes. Inside `with`, code of this thread gets simulated threads.
+    """Runs simulated processes. Inside `with`, code of this thread gets simulated threads.
 
     >>> with Simulation(seed=1) as simulation:
     ...     process = simulation.process("broker")
@@ -26,7 +26,7 @@ class Simulation:
     """
 
     def __init__(self, seed: int) -> None:
-        """Nothing runs yet. Parts have random numbers of their own: one does not move another."""
+        """Each part has random numbers of its own, so that parts do not affect each other."""
         self.seed = seed
         self.history = History()
         self.scheduler = Scheduler(self.random("scheduler"), self.history)
@@ -36,15 +36,15 @@ class Simulation:
         self._opened = ExitStack()
 
     def random(self, name: str) -> Random:
-        """Random numbers of a part, which follow from the seed and its name."""
+        """The random numbers of a part, which follow from the seed and its name."""
         return Random(f"{self.seed}/{name}")
 
     def process(self, name: str) -> Process:
-        """A new process, also in place of one that was killed."""
+        """Create a process, possibly with the name of a killed one."""
         return Process(name, self.random(f"process {name} {self.scheduler.steps}"))
 
     def machine(self, process: Process, clock: VirtualClock | None = None) -> Machine:
-        """What a process takes from outside."""
+        """Create a Machine for a process."""
         return Machine(
             clock=clock or VirtualClock(self.scheduler),
             random=process.random,
@@ -57,7 +57,7 @@ class Simulation:
         return self.scheduler.spawn(process, name, body)
 
     def run(self, *, for_ms: int) -> None:
-        """Let virtual time pass; returns earlier when there is nothing left to do."""
+        """Advance virtual time; returns earlier if nothing is left to do."""
         self.scheduler.run(self.scheduler.now_us + for_ms * MICROSECONDS)
 
     def kill(self, process: Process) -> None:
@@ -66,7 +66,7 @@ class Simulation:
         self.scheduler.kill(process)
 
     def __enter__(self) -> Self:
-        """Simulate in this thread."""
+        """Install simulated threads in this thread."""
         self._opened.enter_context(logged(self.history, self.scheduler))
         self._opened.enter_context(installed(self.world))
         return self
@@ -77,6 +77,6 @@ class Simulation:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End all threads that are left."""
+        """End all remaining threads."""
         with self._opened:
             self.scheduler.end()

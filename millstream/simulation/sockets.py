@@ -1,9 +1,9 @@
-"""Simulated sockets: both ends of a connection, and the selector on which a thread waits for them.
+"""Simulated sockets: both ends of a connection, and the selector on which a thread waits.
 
     client's socket --Stream--> server's socket          bytes arrive in order, each at its time,
-    client's socket <--Stream-- server's socket          at most as many as the stream holds
+    client's socket <--Stream-- server's socket          at most as many as the stream can hold
 
-Nothing happens by itself: a stream knows when its bytes arrive, and a selector blocks until the
+There is no background work: a stream knows when its bytes arrive, and a selector blocks until the
 first of those times. So a message costs one turn of the thread that receives it.
 """
 
@@ -19,75 +19,74 @@ from typing import Any, Protocol, cast
 from broker.sockets import Address, Buffer, Socket
 from millstream.simulation.scheduler import Process, Scheduler, Task
 
-CALL_US = 5  # what a call costs that sends or receives
+CALL_US = 5  # the cost of a call that sends or receives
 RESET = "reset"
 END = "end"
 
 
 class Link(Protocol):
-    """What a socket needs of the network: how it reaches the other end."""
+    """The network, as a socket uses it."""
 
     def sent(self, socket: "SimulatedSocket", data: bytes) -> None:
-        """Bytes were sent."""
+        """Handle sent bytes."""
         ...
 
     def took(self, socket: "SimulatedSocket") -> None:
-        """Bytes were received: the other end may send more."""
+        """Notify the other end that it can send more."""
         ...
 
     def closed(self, socket: "SimulatedSocket", *, unread: bool) -> None:
-        """One end was closed, perhaps with bytes that it did not take."""
+        """Close one end, possibly with unread bytes."""
         ...
 
 
 class Connector(Protocol):
-    """Who makes connections."""
+    """Creates connections."""
 
     scheduler: Scheduler
 
     def connect(self, socket: "SimulatedSocket", address: Address) -> None:
-        """Begin to connect."""
+        """Start to connect."""
         ...
 
 
 class Stream:
-    """Bytes on their way to one socket. What arrives when is decided by who puts them in."""
+    """Bytes in transit to one socket; `put` decides when they arrive."""
 
     __slots__ = ("capacity", "end", "end_us", "last_us", "parts", "size")
 
     def __init__(self, capacity: int) -> None:
-        """Nothing is on its way."""
         self.capacity = capacity
         self.parts: deque[tuple[int, memoryview]] = deque()  # when they arrive
-        self.size = 0  # of all that was sent and not taken, also what is held up on the way
+        self.size = 0  # of all bytes that were sent and not received, also of held ones
         self.last_us = 0
         self.end: str | None = None
         self.end_us = 0  # when the end arrives
 
     def put(self, data: memoryview, at_us: int) -> int:
-        """Let bytes arrive at a time, but never before those sent earlier; when they do."""
+        """Add bytes that arrive at a time, but not before earlier ones; returns that time."""
         self.last_us = max(self.last_us, at_us)
         self.parts.append((self.last_us, data))
         return self.last_us
 
     def finish(self, end: str, at_us: int) -> int:
-        """Nothing comes behind what is on its way; when that is known at the other end."""
+        """Add the end after bytes in transit; returns when it arrives."""
         at_us = max(self.last_us, at_us)
         if self.end is None or at_us < self.end_us or (self.end, end) == (END, RESET):
             self.end, self.end_us = end, at_us
         return self.end_us
 
     def next_us(self) -> int | None:
-        """When the next thing arrives."""
+        """When the next bytes or the end arrive."""
         if self.parts:
             return self.parts[0][0]
         return None if self.end is None else self.end_us
 
     def take(self, now_us: int, wanted: int, *, peek: bool = False) -> bytes | None:
-        """What has arrived, at most so many bytes; None: nothing yet; empty: the end."""
+        """Receive arrived bytes, at most `wanted`; None: nothing yet; empty: the end."""
         parts = self.parts
         if len(parts) == 1 and parts[0][0] <= now_us and len(parts[0][1]) <= wanted and not peek:
-            data = parts.popleft()[1]  # as most messages: one part, taken whole
+            data = parts.popleft()[1]  # the most frequent case: one part, received completely
             self.size -= len(data)
             return bytes(data)
         taken = []
@@ -122,7 +121,6 @@ class Selectable:
     """Something that a selector can wait for."""
 
     def __init__(self, number: int) -> None:
-        """Nobody waits for it."""
         self.number = number
         self.selector: SimulatedSelector | None = None
         self.is_closed = False
@@ -132,7 +130,7 @@ class Selectable:
         return -1 if self.is_closed else self.number
 
     def ready(self, events: int, now_us: int) -> int:
-        """Which of these events there are now."""
+        """The events that are ready now."""
         raise NotImplementedError
 
     def next_us(self) -> int | None:
@@ -140,7 +138,7 @@ class Selectable:
         return None
 
     def changed(self, at_us: int) -> None:
-        """Let who waits look again, at a time."""
+        """Notify the selector of a change at a time."""
         if self.selector is not None:
             self.selector.look(self, at_us)
 
@@ -149,7 +147,6 @@ class SimulatedSocket(Selectable):
     """One end of a connection; see broker.sockets.Socket."""
 
     def __init__(self, number: int, process: Process, connector: Connector) -> None:
-        """Not connected."""
         super().__init__(number)
         self.process = process
         self._connector = connector
@@ -157,14 +154,13 @@ class SimulatedSocket(Selectable):
         self.link: Link | None = None
         self.incoming: Stream | None = None
         self.outgoing: Stream | None = None
-        self.connected_us: int | None = None  # when a connect ends, well or not
+        self.connected_us: int | None = None  # when the connect succeeds or fails
         self.connect_error = 0
-        self.is_connected = False  # the other end is there: bytes may be sent
+        self.is_connected = False  # bytes can be sent
         self._keeps_alive = False
-        self._idle_s, self._interval_s, self._probes = 7_200, 75, 9  # as Linux has it
+        self._idle_s, self._interval_s, self._probes = 7_200, 75, 9  # the defaults of Linux
 
     def __repr__(self) -> str:
-        """As the history names it."""
         return f"socket {self.number} of {self.process}"
 
     # --- settings -------------------------------------------------------------------------------
@@ -174,7 +170,7 @@ class SimulatedSocket(Selectable):
         assert not flag
 
     def setsockopt(self, level: int, name: int, value: int, /) -> None:
-        """Only those count that say how soon a silent peer is given up."""
+        """Set an option; only keepalive options have an effect."""
         match (level, name):
             case (system.SOL_SOCKET, system.SO_KEEPALIVE):
                 self._keeps_alive = bool(value)
@@ -186,8 +182,8 @@ class SimulatedSocket(Selectable):
                 self._probes = value
 
     @property
-    def given_up_after_us(self) -> int | None:
-        """After what time without a word the other end counts as gone; None: never."""
+    def timeout_us(self) -> int | None:
+        """The keepalive timeout of the other end; None: no keepalive."""
         if not self._keeps_alive:
             return None
         return (self._idle_s + self._interval_s * self._probes) * 1_000_000
@@ -200,12 +196,12 @@ class SimulatedSocket(Selectable):
     # --- connecting -----------------------------------------------------------------------------
 
     def connect(self, address: Address, /) -> None:
-        """Begin to connect; that never ends at once."""
+        """Start to connect, which never succeeds immediately."""
         self._connector.connect(self, address)
         raise BlockingIOError(errno.EINPROGRESS, "operation now in progress")
 
-    def _opened(self) -> None:
-        """Whether the connection is there, as every call must check first."""
+    def _check_connected(self) -> None:
+        """Raise unless the socket is connected; every call checks this first."""
         if self.is_closed:
             raise OSError(errno.EBADF, "bad file descriptor")
         if not self.is_connected:
@@ -218,17 +214,17 @@ class SimulatedSocket(Selectable):
     # --- bytes ----------------------------------------------------------------------------------
 
     def send(self, data: Buffer, flags: int = 0, /) -> int:
-        """Send what there is room for."""
+        """Send as much as fits."""
         return self._send(memoryview(data))
 
     def sendmsg(
         self, buffers: Iterable[Buffer], ancillary: Iterable[Any] = (), flags: int = 0, /
     ) -> int:
-        """Send what there is room for."""
+        """Send as much as fits."""
         return self._send(memoryview(b"".join(buffers)))
 
     def _send(self, data: memoryview) -> int:
-        self._opened()
+        self._check_connected()
         self._scheduler.spend(CALL_US)
         incoming, outgoing, link = self.incoming, self.outgoing, self.link
         assert incoming is not None
@@ -245,17 +241,17 @@ class SimulatedSocket(Selectable):
         return len(taken)
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        """Receive what has arrived."""
+        """Receive arrived bytes."""
         return self._receive(size, peek=bool(flags & system.MSG_PEEK))
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """Receive what has arrived."""
+        """Receive arrived bytes."""
         taken = self._receive(len(buffer))
         buffer[: len(taken)] = taken
         return len(taken)
 
     def _receive(self, wanted: int, *, peek: bool = False) -> bytes:
-        self._opened()
+        self._check_connected()
         self._scheduler.spend(CALL_US)
         incoming, link = self.incoming, self.link
         assert incoming is not None
@@ -283,7 +279,7 @@ class SimulatedSocket(Selectable):
     # --- for the selector -----------------------------------------------------------------------
 
     def ready(self, events: int, now_us: int) -> int:
-        """Which of these events there are now."""
+        """The events that are ready now."""
         if not self.is_connected:
             if self.connected_us is None or self.connected_us > now_us:
                 return 0
@@ -315,10 +311,9 @@ class SimulatedSocket(Selectable):
 
 
 class WakeReceiver(Selectable):
-    """The end of a pair on which a thread waits to be woken."""
+    """The receiving end of a pair, on which a thread waits."""
 
     def __init__(self, number: int, scheduler: Scheduler) -> None:
-        """Nothing was sent."""
         super().__init__(number)
         self._scheduler = scheduler
         self._sent = 0
@@ -327,63 +322,61 @@ class WakeReceiver(Selectable):
         """Simulated sockets never block."""
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        """Take all that was sent."""
+        """Receive everything that was sent."""
         taken, self._sent = self._sent, 0
         return bytes(taken)
 
     def close(self) -> None:
-        """Take no more."""
+        """Close this end."""
         self.is_closed = True
         if self.selector is not None:
             self.selector.forget(self)
 
     def ready(self, events: int, now_us: int) -> int:
-        """Whether something was sent."""
+        """Whether there is something to receive."""
         return EVENT_READ if self._sent else 0
 
     def put(self, count: int) -> None:
-        """Bytes arrive at once."""
+        """Add bytes, which arrive immediately."""
         self._sent += count
         self.changed(self._scheduler.now_us)
 
 
 class WakeSender:
-    """The end of a pair by which other threads wake the one that waits."""
+    """The sending end of a pair, by which other threads wake the waiting one."""
 
     def __init__(self, receiver: WakeReceiver) -> None:
-        """Connected."""
         self._receiver = receiver
 
     def setblocking(self, flag: bool, /) -> None:
         """Simulated sockets never block."""
 
     def send(self, data: Buffer, flags: int = 0, /) -> int:
-        """Wake the other."""
+        """Wake the waiting thread."""
         if self._receiver.is_closed:
             raise BrokenPipeError(errno.EPIPE, "broken pipe")
         self._receiver.put(len(data))
         return len(data)
 
     def close(self) -> None:
-        """Nothing is left of it."""
+        """Nothing to close."""
 
 
 class SimulatedSelector(BaseSelector):
     """Waits for simulated sockets, in virtual time."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        """Waits for nothing yet."""
         self._scheduler = scheduler
         self._keys: dict[Selectable, SelectorKey] = {}
         self._looks: dict[Selectable, None] = {}  # those that may be ready
-        self._due: list[tuple[int, int, Selectable]] = []  # those that will be looked at
+        self._due: list[tuple[int, int, Selectable]] = []  # those that will be checked, and when
         self._order = itertools.count()
-        self._task: Task | None = None  # which blocks in `select`
+        self._task: Task | None = None  # the thread that blocks in `select`
         self._ticket = 0
         self._interrupted = False
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
-        """Wait for a socket, too."""
+        """Start to wait for a socket."""
         selectable = cast(Selectable, fileobj)
         assert selectable not in self._keys, "a socket is registered once"
         key = self._keys[selectable] = SelectorKey(fileobj, selectable.number, events, data)
@@ -392,7 +385,7 @@ class SimulatedSelector(BaseSelector):
         return key
 
     def unregister(self, fileobj: Any) -> SelectorKey:
-        """Do not wait for a socket any more; one that was closed meanwhile is known, too."""
+        """Stop waiting for a socket, which may have been closed."""
         selectable = cast(Selectable, fileobj)
         key = self._keys.pop(selectable)
         selectable.selector = None
@@ -407,12 +400,12 @@ class SimulatedSelector(BaseSelector):
         return key
 
     def forget(self, selectable: Selectable) -> None:
-        """A socket was closed: it is never ready again, though it can still be unregistered."""
+        """Called when a socket is closed: it is never ready again, but can be unregistered."""
         self._looks.pop(selectable, None)
         selectable.selector = None
 
     def look(self, selectable: Selectable, at_us: int) -> None:
-        """Something about a socket changes at a time."""
+        """Check a socket at a time."""
         task = self._task
         blocked = task is not None and task.ticket == self._ticket
         if at_us <= self._scheduler.now_us:
@@ -428,14 +421,14 @@ class SimulatedSelector(BaseSelector):
             self._scheduler.wake_at(task, self._ticket, at_us)
 
     def interrupt(self) -> None:
-        """Let `select` return, now or when it is called next."""
+        """Make `select` return, now or at its next call."""
         self._interrupted = True
         task = self._task
         if task is not None and task.ticket == self._ticket:
             self._scheduler.wake(task)
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
-        """Block until sockets are ready, or the time is up."""
+        """Block until sockets are ready, or until the timeout."""
         scheduler = self._scheduler
         until_us = None if timeout is None else scheduler.now_us + round(timeout * 1_000_000)
         while True:
@@ -466,7 +459,7 @@ class SimulatedSelector(BaseSelector):
             key = keys[selectable]
             mask = selectable.ready(key.events, now_us)
             if mask:
-                found.append((key, mask))  # looked at again next time: it may still be ready
+                found.append((key, mask))  # checked again next time: it may still be ready
                 continue
             del looks[selectable]
             next_us = selectable.next_us()
@@ -475,7 +468,7 @@ class SimulatedSelector(BaseSelector):
         return found
 
     def close(self) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting for all sockets."""
         for selectable in self._keys:
             selectable.selector = None
         self._keys.clear()
@@ -483,7 +476,7 @@ class SimulatedSelector(BaseSelector):
         self._due.clear()
 
     def get_map(self) -> Mapping[Any, SelectorKey]:
-        """What it waits for."""
+        """The registered sockets."""
         return self._keys
 
 
@@ -491,24 +484,23 @@ class SimulatedSockets:
     """The sockets of one process; see broker.sockets.Sockets."""
 
     def __init__(self, process: Process, connector: Connector, numbers: Iterable[int]) -> None:
-        """None yet."""
         self._process = process
         self._connector = connector
         self._numbers = iter(numbers)
 
     def selector(self) -> BaseSelector:
-        """Waits in virtual time."""
+        """Create a selector that waits in virtual time."""
         return SimulatedSelector(self._connector.scheduler)
 
     def pair(self) -> tuple[Socket, Socket]:
-        """Two connected sockets, by which one thread wakes another."""
+        """Create two connected sockets, by which one thread wakes another."""
         receiver = WakeReceiver(next(self._numbers), self._connector.scheduler)
         return cast(Socket, receiver), cast(Socket, WakeSender(receiver))
 
     def resolve(self, host: str, port: int) -> list[tuple[int, Address]]:
-        """Names are addresses here."""
+        """Return the name as the address."""
         return [(system.AF_INET, (host, port))]
 
     def open(self, family: int) -> Socket:
-        """A socket that is not connected."""
+        """Create a socket that is not connected."""
         return SimulatedSocket(next(self._numbers), self._process, self._connector)

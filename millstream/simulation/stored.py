@@ -1,14 +1,14 @@
-"""StoredFile and StoredFolder: what programs see of a simulated disk, and what is really on it.
+"""StoredFile and StoredFolder: what programs see on a simulated disk, and what is durable.
 
     write, truncate            data: the page cache        changes: not on the disk yet
     create, rename, unlink     entries: names in memory
           | fsync of the file, or of the folder
           v
-    durable                    what is left after a loss of power, with any part of the changes
+    durable                    what remains after a power loss, with any part of the changes
 
-A disk writes sectors of 512 bytes, each in one step, in any order, also while nobody asks for it.
-So after a loss of power each sector is as it was after any of the writes to it since the fsync, and
-the size as it was at any time since then, with zeros where no sector was written.
+A disk writes sectors of 512 bytes, each atomically, in any order and at any time. So after a power
+loss each sector has the content after any of its writes since the fsync, and the size is any size
+since then, with zeros where no sector was written.
 """
 
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ from random import Random
 from typing import NamedTuple
 
 SECTOR_BYTES = 512
-OLD_VERSION_CHANCE = 0.2  # that a sector which is not kept as it is holds something in between
+OLD_VERSION_CHANCE = 0.2  # that a sector without all writes has some of them
 
 
 class DataChange(NamedTuple):
-    """A write at a position, or a change of the size if there is no data."""
+    """A write at a position, or without data a change of the size."""
 
     number: int
     position: int
@@ -37,7 +37,6 @@ class StoredFile:
     )  # fmt: skip
 
     def __init__(self, modified_ns: int) -> None:
-        """An empty file."""
         self.data = bytearray()
         self.durable = bytearray()
         self.changes: list[DataChange] = []
@@ -52,7 +51,7 @@ class StoredFile:
         self._changed(position, data)
 
     def truncate(self, size: int) -> None:
-        """Change the size, in memory."""
+        """Change the size in the page cache."""
         cuts = size < len(self.data)
         _resize(self.data, size)
         self._changed(size, None, cuts=cuts)
@@ -66,14 +65,14 @@ class StoredFile:
         return sum(1 for change in self.changes if change.number < end_number)
 
     def settle(self, end_number: int) -> None:
-        """All changes before a number are on the disk."""
+        """Make all changes before a number durable."""
         count = self._count_before(end_number)
         for change in self.changes[:count]:
             _apply(self.durable, change)
         del self.changes[:count]
 
     def lose_power(self, random: Random, *, whole: bool = False) -> None:
-        """What was not on the disk is there in parts, or else as a whole or not at all."""
+        """Keep a random part of the changes, or with `whole` all or none."""
         if whole and random.random() < 0.5:
             self.settle(self.next_number)
         elif self.changes and not whole:
@@ -82,9 +81,9 @@ class StoredFile:
         self.data = bytearray(self.durable)
 
     def lose_writes(self, end_number: int, random: Random) -> None:
-        """The disk failed to take the changes before a number, and nobody will try again.
+        """Lose changes before a number in a failed fsync; they are not written later.
 
-        Programs may still see them in the page cache, or not.
+        Programs may or may not still see them in the page cache.
         """
         count = self._count_before(end_number)
         if not count:
@@ -92,7 +91,7 @@ class StoredFile:
         size = self.changes[count - 1].size_after
         self.durable = self._image(self.changes[:count], random)
         del self.changes[:count]
-        if len(self.durable) != size:  # the size is known to the file system, not to the pages
+        if len(self.durable) != size:  # the size is metadata and not lost with the pages
             cuts = size < len(self.durable)
             self.changes.insert(0, DataChange(end_number - 1, size, None, size, cuts))
         if random.random() < 0.5:
@@ -101,13 +100,13 @@ class StoredFile:
                 _apply(self.data, change)
 
     def _image(self, changes: list[DataChange], random: Random) -> bytearray:
-        """What may be on the disk: some versions of the sectors, and some size."""
+        """A possible content of the disk: some versions of the sectors, and some size."""
         count = len(changes)
         size_end = random.choice((count, count, 0, random.randint(0, count)))
-        # A cut that is not on the disk keeps the later writes off the blocks it frees.
+        # If a truncation is not on disk, later writes to the blocks that it frees are not, either.
         end = next((n for n in range(size_end, count) if changes[n].cuts), count)
         keep_chance = random.choice((0.0, 1.0, random.random()))
-        sectors: dict[int, int] = {}  # how many of the changes each of them has seen
+        sectors: dict[int, int] = {}  # the number of changes that each has
         image = bytearray(self.durable)
         for number, change in enumerate(changes[:end]):
             if change.data is None:
@@ -125,7 +124,7 @@ class StoredFile:
         return image
 
     def flip_bit(self, position: int, bit: int) -> None:
-        """Damage a byte, on the disk and in memory."""
+        """Flip a bit, on disk and in memory."""
         for data in (self.data, self.durable):
             if position < len(data):
                 data[position] ^= 1 << bit
@@ -138,7 +137,7 @@ def _version(random: Random, keep_chance: float, end: int) -> int:
 
 
 def _pieces(position: int, size: int) -> list[tuple[int, int, int]]:
-    """The sectors that a write touches, with where it starts and stops in each."""
+    """The sectors of a write, with its start and end in each."""
     end = position + size
     return [
         (sector, max(position, sector * SECTOR_BYTES), min(end, (sector + 1) * SECTOR_BYTES))
@@ -172,7 +171,6 @@ class StoredFolder:
     __slots__ = ("durable", "entries", "modified_ns")
 
     def __init__(self, modified_ns: int) -> None:
-        """An empty folder."""
         self.entries: dict[str, Node] = {}
         self.durable: dict[str, Node] = {}
         self.modified_ns = modified_ns
@@ -183,14 +181,14 @@ Name = tuple[StoredFolder, str, Node]
 
 
 class NameChange(NamedTuple):
-    """A name that goes, one that comes, or both in one step."""
+    """A removed name, an added one, or both atomically."""
 
     number: int
     gone: Name | None
     made: Name | None
 
     def objects(self) -> list[object]:
-        """What it is about: changes of one of them keep their order."""
+        """The names and nodes of the change; changes of the same object keep their order."""
         return [
             each
             for folder, name, node in filter(None, (self.gone, self.made))
@@ -199,17 +197,17 @@ class NameChange(NamedTuple):
 
     @property
     def is_move(self) -> bool:
-        """Whether it is about two folders."""
+        """Whether it moves a node between directories."""
         return self.gone is not None and self.made is not None and self.gone[0] is not self.made[0]
 
     def touches(self, folder: StoredFolder) -> bool:
-        """Whether an fsync of the folder covers it."""
+        """Whether an fsync of the directory covers it."""
         return (self.gone is not None and self.gone[0] is folder) or (
             self.made is not None and self.made[0] is folder
         )
 
     def settle(self) -> None:
-        """It is on the disk."""
+        """Make the change durable."""
         if self.gone is not None:
             self.gone[0].durable.pop(self.gone[1], None)
         if self.made is not None:
@@ -218,7 +216,7 @@ class NameChange(NamedTuple):
 
 @dataclass(slots=True)
 class Names:
-    """The tree of folders, and the changes of names that are not on the disk yet."""
+    """The tree of directories, and the changes of names that are not durable yet."""
 
     root: StoredFolder = field(default_factory=lambda: StoredFolder(0))
     changes: list[NameChange] = field(default_factory=list)
@@ -238,10 +236,10 @@ class Names:
         self.next_number += 1
 
     def settle(self, folder: StoredFolder, end_number: int) -> None:
-        """The changes of a folder before a number are on the disk, with those they build on."""
+        """Make the changes of a directory before a number durable, with their dependencies."""
         kept: list[NameChange] = []
         settled: list[NameChange] = []
-        elsewhere: set[object] = set()  # what was moved between folders
+        elsewhere: set[object] = set()  # names and nodes that moved between directories
         for change in reversed(self.changes):
             is_due = change.number < end_number and change.touches(folder)
             if is_due or (elsewhere and not elsewhere.isdisjoint(change.objects())):
@@ -255,10 +253,10 @@ class Names:
         self.changes = kept[::-1]
 
     def lose_power(self, random: Random, *, whole: bool = False) -> None:
-        """Of the names that were not on the disk some are; files lose what they can lose.
+        """Keep a random part of the changes of names; then files lose data.
 
-        With `whole` each file is as it was last or as it was fsynced: systems write back one file
-        after another, in any order, so that this is more likely than a mixture of sectors.
+        With `whole` each file has its latest or its fsynced content: systems write back one file
+        after another, in any order, so this is more likely than a mixture of sectors.
         """
         count = len(self.changes)
         if whole:

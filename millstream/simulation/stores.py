@@ -1,7 +1,7 @@
 """ModelDatabases: databases of a simulated machine that behave as `streams.state.rocks` does.
 
-RocksDB reaches the disk by itself, so in a simulation another database takes its place, on the
-simulated disk. It promises exactly as much as RocksDB does with the options of RocksMemory:
+RocksDB accesses the disk itself, so simulations use this database on the simulated disk instead. It
+has exactly the guarantees of RocksDB with the options of RocksMemory:
 
     a write          goes to the log of the database, which is not synced: it survives the end of
                      the process; a power loss keeps the writes up to some point, none in part
@@ -37,7 +37,7 @@ from streams.state.database_folder import DatabaseFolder, closed
 
 MANIFEST = "MANIFEST"
 LOCK = "LOCK"
-FACTS = ""  # what is written beside the rows of stores
+FACTS = ""  # the facts, which are written with the rows
 FRAME = struct.Struct(">II")  # length and checksum of what follows
 LOG_BYTES_MAX = 64 * 1024
 MARSHAL_VERSION = 2  # later ones depend on how often objects are referenced
@@ -53,12 +53,12 @@ class ModelDatabases:
     memory_bytes = 0
 
     def __init__(self, files: FileSystem, *, log_bytes_max: int = LOG_BYTES_MAX) -> None:
-        """A longer log is flushed; RocksDB's limit is 64 MB, which a simulation does not reach."""
+        """A longer log is flushed; a simulation does not reach RocksDB's limit of 64 MB."""
         self._files = files
         self._log_bytes_max = log_bytes_max
 
     def open(self, path: Path, stores: Sequence[str]) -> "ModelDatabase":
-        """The database in a folder; see Databases."""
+        """Open the database in a directory; see Databases."""
         return ModelDatabase(self._files, path, stores, log_bytes_max=self._log_bytes_max)
 
     def limit_memory(self, cache_bytes: int, write_buffer_bytes: int) -> None:
@@ -66,7 +66,7 @@ class ModelDatabases:
 
 
 class _Family:
-    """The rows of one store; they are read from the file when they are needed first."""
+    """The rows of one store, which are loaded when first needed."""
 
     __slots__ = ("checksum", "data", "rows")
 
@@ -104,7 +104,6 @@ class ModelBacking:
     memory_bytes = 0
 
     def __init__(self, database: "ModelDatabase", name: str) -> None:
-        """Read one store."""
         self._database = database
         self._name = name
 
@@ -131,7 +130,7 @@ class ModelBacking:
         return [(key, rows[key]) for key in islice(keys, size)]
 
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self._database.rows(self._name))
 
     @property
@@ -147,13 +146,13 @@ class ModelDatabase:
     def __init__(
         self, files: FileSystem, path: Path, stores: Sequence[str], *, log_bytes_max: int
     ) -> None:
-        """Open the database, or make a new one when there is none or it is damaged."""
+        """Open the database; create one if there is none or it is damaged."""
         self._files = files
         self._path = path
         self._folder = DatabaseFolder(files, path)
         self._log_bytes_max = log_bytes_max
         self._is_open = False
-        self._broken: str | None = None  # why nothing can be written any more
+        self._broken: str | None = None  # why writes fail
         self._folder.delete_damaged()
         try:
             self._open(stores)
@@ -178,7 +177,7 @@ class ModelDatabase:
         manifest = files.read_file(self._name(MANIFEST))
         replayed = manifest is None or self._load(manifest)
         for name in sorted(set(self._families) - {FACTS, *stores}):
-            # Facts first: rows without facts are never taken for good.
+            # Facts first: rows without facts are never used.
             facts = self._families[FACTS]
             facts.apply([(key, None) for key in facts.load() if is_fact_of(key, name)])
             del self._families[name]
@@ -194,7 +193,7 @@ class ModelDatabase:
         self._backings = {name: ModelBacking(self, name) for name in stores}
 
     def _load(self, manifest: bytes) -> bool:
-        """Read the rows of the last flush and the log; whether there was something in that."""
+        """Load the rows of the last flush and the log; returns whether the log had entries."""
         known = next(_frames(manifest), None)
         if known is None:
             raise OSError("Corruption: checksum mismatch in the manifest")
@@ -219,7 +218,7 @@ class ModelDatabase:
         self._log_bytes = 0
 
     def _flush(self) -> None:
-        """Write the rows of all stores to a new file, durably, and begin a new log."""
+        """Write the rows of all stores to a new file, durably, and start a new log."""
         files = self._files
         places: dict[str, tuple[int, int, int]] = {}
         parts: list[bytes] = []
@@ -241,7 +240,7 @@ class ModelDatabase:
         files.unlink(self._name(f"{before}.log"))
 
     def close(self) -> None:
-        """Flush and let go of the files."""
+        """Flush, and close the files."""
         if not self._is_open:
             return
         try:
@@ -259,7 +258,7 @@ class ModelDatabase:
         return self._backings[store]
 
     def rows(self, store: str) -> "SortedDict[bytes, bytes]":
-        """The rows of a store in memory; damage is found here."""
+        """The rows of a store in memory; detects damage."""
         if not self._is_open:
             raise closed(store)
         try:
@@ -268,12 +267,12 @@ class ModelDatabase:
             raise self._folder.failed(str(error), store) from error
 
     def facts(self) -> dict[bytes, bytes]:
-        """What was written beside the rows."""
+        """The facts that were written with the rows."""
         assert self._is_open
         return dict(self.rows(FACTS))
 
     def write(self, write: Write) -> None:
-        """Change everything or nothing."""
+        """Apply all changes, or none."""
         assert self._is_open
         entry: Entry = (
             [(name, list(rows.items())) for name, rows in write.rows.items() if rows],
@@ -316,7 +315,7 @@ def _framed(data: bytes) -> bytes:
 
 
 def _frames(data: bytes) -> Iterator[bytes]:
-    """What was framed, up to the first that is torn."""
+    """The framed entries, up to the first torn one."""
     at = 0
     while len(data) - at >= FRAME.size:
         size, checksum = FRAME.unpack_from(data, at)

@@ -1,4 +1,4 @@
-"""Watching: what must hold inside the broker at all times, looked at once in a virtual second."""
+"""Watching: invariants inside the broker, checked once per virtual second."""
 
 import gc
 from collections import Counter
@@ -19,27 +19,26 @@ if TYPE_CHECKING:
 BAD_DISKS = ("full disk", "no descriptors", *SLOW_DISK_FAULTS, *FAILING_FSYNCS)
 MARGIN_MS = 30_000
 TIMEOUT_MS_MAX = 60_000  # of all transactions in a simulation
-SUBSCRIBERS_MAX = 50  # fetches that wait, of one partition
+SUBSCRIBERS_MAX = 50  # waiting fetches of one partition
 TIMERS_MAX = 500
-# Transactions of one epoch that are aborted one after the other before a partition had their
-# records: nothing stands between their markers.
+# Consecutive aborted transactions of one epoch without records in a partition:
+# there is nothing between their markers.
 EMPTY_MAX = 6
-FILES_MAX = 30  # open ones that are not those of logs
+FILES_MAX = 30  # open files other than those of logs
 
 Key = tuple[object, ...]
 
 
 class Watch:
-    """Remembers since when each transaction is open, in one life of the broker."""
+    """Measures how long transactions are open, per process of the broker."""
 
     def __init__(self, platform: "Platform") -> None:
-        """Nothing was seen."""
         self._platform = platform
         self._life = 0
         self._since_ms: dict[Key, int] = {}
 
     def look(self) -> None:
-        """Look at the broker, if it runs; time with a bad disk does not count."""
+        """Check the broker, if it runs; time with a disk fault does not count."""
         actor = self._platform.actors["broker"]
         assert isinstance(actor, BrokerActor)
         broker = actor.running
@@ -57,7 +56,7 @@ class Watch:
         self._since_ms = since_ms
 
     def _has_bad_disk(self) -> bool:
-        """Whether markers may have to wait: while a fault lasts, and a little longer."""
+        """Whether markers may be delayed: during a disk fault, and shortly after."""
         now_ms = self._platform.simulation.scheduler.now_us // 1_000
         return any(
             fault.at_ms <= now_ms <= fault.end_ms + MARGIN_MS
@@ -66,7 +65,7 @@ class Watch:
         )
 
     def check_leftovers(self) -> None:
-        """All clients have gone: nothing may be kept for them."""
+        """Check that nothing is kept for clients after all have left."""
         actor = self._platform.actors["broker"]
         assert isinstance(actor, BrokerActor)
         broker = actor.running
@@ -80,9 +79,9 @@ class Watch:
             self._check_markers(broker)
 
     def _check_markers(self, broker: Broker) -> None:
-        """A transaction has one marker in a partition, and one more for each start that ends it.
+        """Check that a transaction has one marker in a partition, and one more per restart.
 
-        Compaction removes the records between markers, so its logs say nothing.
+        Compaction removes the records between markers, so compacted logs cannot be checked.
         """
         count_max = EMPTY_MAX + self._platform.actors["broker"].starts
         for log in broker.state.storage.logs():
@@ -93,7 +92,7 @@ class Watch:
 
 
 def _open_transactions(broker: Broker) -> Iterator[tuple[Key, int]]:
-    """Open transactions, and partitions that have one, with how long they may be so."""
+    """Open transactions, and partitions with one, with their time limits."""
     state = broker.state
     for each in state.transactions.transactions():
         if each.state in OPEN_STATES:
@@ -109,7 +108,7 @@ def _key_of(tp: TopicPartition, offset: int) -> Key:
 
 
 def _most_markers(log: PartitionLog) -> int:
-    """How many markers of a producer and epoch follow each other, with no records between them."""
+    """The largest number of markers of a producer and epoch without records between them."""
     counts: Counter[tuple[int, int]] = Counter()
     most = 0
     for segment in log.segments:
@@ -123,10 +122,10 @@ def _most_markers(log: PartitionLog) -> int:
 def _leftovers(broker: Broker, open_files: int) -> Iterator[tuple[str, int, int]]:
     storage = broker.state.storage
     logs = storage.logs()
-    held = len(storage._context.open_files)  # noqa: SLF001 - nobody else counts them
+    held = len(storage._context.open_files)  # noqa: SLF001 - not counted elsewhere
     yield "open files that no log holds", open_files - held, FILES_MAX
     yield "timers", len(broker.timers._heap), TIMERS_MAX  # noqa: SLF001
-    yield "who waits for an fsync", len(storage._flusher._waiters), len(logs)  # noqa: SLF001
+    yield "waiters for an fsync", len(storage._flusher._waiters), len(logs)  # noqa: SLF001
     for log in logs:
         name = f"fetches that wait for {log.topic_partition}"
         yield name, len(log._subscribers), SUBSCRIBERS_MAX  # noqa: SLF001

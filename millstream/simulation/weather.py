@@ -1,4 +1,4 @@
-"""Weather: how fast and how reliable a simulated network is at the moment."""
+"""Weather: the current delays and faults of a simulated network."""
 
 from random import Random
 from zlib import crc32
@@ -6,19 +6,18 @@ from zlib import crc32
 from millstream.simulation.scheduler import MICROSECONDS, Process, Scheduler
 
 DELAY_US = (100, 5_000)
-SLOW_CHANCE = 0.002  # of a message that takes much longer, as when a packet was lost
+SLOW_CHANCE = 0.002  # of a message that takes much longer, as after a lost packet
 SLOW_US = (100_000, 700_000)
 CAPACITIES = (4_096, 65_536, 262_144)
 
 
 class Weather:
-    """Delays and faults; everything random about the network comes from here."""
+    """The delays and faults; all random decisions of the network are made here."""
 
     def __init__(self, scheduler: Scheduler, random: Random) -> None:
-        """Fair."""
         self._scheduler = scheduler
         self.random = random
-        self.slow_factor: dict[str, float] = {}  # by the name of a process; "" stands for all
+        self.slow_factor: dict[str, float] = {}  # by the name of a process; "": all
         self.partitions: dict[tuple[str, str], None] = {}
         self.dark: dict[str, None] = {}  # processes whose machine has no power
         self.cut_chance = 0.0  # of a connection, whenever it is used
@@ -26,11 +25,10 @@ class Weather:
 
     @property
     def now_us(self) -> int:
-        """The time."""
         return self._scheduler.now_us
 
     def delay_us(self, one: Process, other: Process) -> int:
-        """How long a message takes."""
+        """The delay of a message."""
         chance = self.random.random()
         low, high = DELAY_US
         delay_us = low + int((high - low) * chance * chance)  # most are fast
@@ -42,11 +40,11 @@ class Weather:
         return delay_us
 
     def capacity(self) -> int:
-        """How many bytes a connection holds in each direction."""
+        """The capacity of a connection in each direction."""
         return self.random.choice(CAPACITIES)
 
     def cuts_now(self) -> bool:
-        """Whether a connection breaks that was just used."""
+        """Whether a connection breaks after it was used."""
         return self.cut_chance > 0 and self.random.random() < self.cut_chance
 
     def is_parted(self, one: Process, other: Process) -> bool:
@@ -59,15 +57,15 @@ class Weather:
         return False
 
     def is_dark(self, one: Process, other: Process) -> bool:
-        """Whether no answer can come: the way is blocked, or a machine is off."""
+        """Whether there can be no response: a partition, or a machine without power."""
         if one.name in self.dark or other.name in self.dark:
             return True
         return self.is_parted(one, other)
 
-    def saw(self, data: bytes) -> None:
-        """Count bytes into the digest."""
+    def add_to_digest(self, data: bytes) -> None:
+        """Add sent bytes to the digest."""
         self.digest = crc32(data, self.digest)
 
     def connect_timeout_us(self) -> int:
-        """After what time a machine that cannot be reached is given up."""
+        """The timeout of a connect to an unreachable machine."""
         return self.random.randint(10, 3_000) * MICROSECONDS

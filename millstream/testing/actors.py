@@ -1,4 +1,4 @@
-"""The processes of a test: the application, who sends its input, who reads its output."""
+"""The processes of a test: the application, the sender of its input, the reader of its output."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,8 +28,8 @@ APPLICATION_ID = "application"
 QUERIES_FILE = "/sql/queries.sql"
 LATEST = -1
 REPARTITION = "-repartition"
-LOOK_MS = 200  # how often the application is looked at
-READ_MS = 1_000  # how often the reader looks for progress
+CHECK_MS = 200  # how often the application is checked
+READ_MS = 1_000  # how often the reader checks for progress
 SESSION_TIMEOUT_MS = 3_000
 STREAMS_SETTINGS: Mapping[str, object] = {
     "processing_guarantee": "exactly_once_v2",
@@ -49,7 +49,6 @@ class PipelineActor(Actor):
     """A process of the platform of one pipeline."""
 
     def __init__(self, name: str, platform: "PipelinePlatform") -> None:
-        """Not started."""
         super().__init__(name, platform)
         self.world = platform
 
@@ -62,27 +61,27 @@ class Application(PipelineActor):
     is_running: Callable[[], bool] = staticmethod(lambda: False)
     reads: Mapping[str, frozenset[str]] = {}  # topics, by the group that commits their offsets
 
-    def live(self) -> None:
-        """Run until it must stop; start again when it has failed, as an operator would."""
+    def run(self) -> None:
+        """Run until stopped; restart after a failure, as an operator would."""
         while not self.must_stop:
             try:
                 self._run()
-            except Exception as error:  # also of the user's code
+            except Exception as error:  # including errors of the user's code
                 self._note_error(error)
             self.is_running = lambda: False
             self.rest(500, 1_000)
 
     def _watch(self, is_running: Callable[[], bool], is_over: Callable[[], bool]) -> None:
-        """Until it must stop, or is over by itself."""
+        """Wait until it must stop, or has ended."""
         self.is_running = is_running
         was_running = False
-        while not is_over() and self.rest(LOOK_MS, LOOK_MS):
+        while not is_over() and self.rest(CHECK_MS, CHECK_MS):
             if is_running() and not was_running:
                 self.note("processes records")
             was_running = is_running()
 
     def kill(self) -> None:
-        """End its process at once."""
+        """Kill its process."""
         self.is_running = lambda: False
         super().kill()
 
@@ -101,7 +100,7 @@ class StreamsApplication(Application):
     def _run(self) -> None:
         pipeline = self.world.pipeline
         assert isinstance(pipeline, StreamsPipeline)
-        # Any: settings have types of their own, which StreamsApp checks.
+        # Any: StreamsApp checks the types of settings.
         settings: dict[str, Any] = {"state_dir": "/state", **STREAMS_SETTINGS, **pipeline.settings}
         app = StreamsApp(
             pipeline.build(),
@@ -152,18 +151,17 @@ class SqlApplication(Application):
 class TopicCreator(PipelineActor):
     """Creates the topics of the test."""
 
-    def live(self) -> None:
-        """Create them."""
+    def run(self) -> None:
         with admin(self.target, default_api_timeout_ms=60_000) as cluster:
             new = [NewTopic(name, count) for name, count in self.world.topics.items()]
             cluster.create_topics(new).all()
 
 
 class Sender(PipelineActor):
-    """Sends the input, spread over the time of the run; it never fails."""
+    """Sends the input, distributed over the run; faults do not affect it."""
 
-    def live(self) -> None:
-        """Send all, and wait until they are acknowledged."""
+    def run(self) -> None:
+        """Send all records, and wait for acknowledgements."""
         records, work_ms = self.world.records, self.world.scenario.work_ms
         size = max(1, -(-len(records) // CHUNKS))
         chunks = [records[first : first + size] for first in range(0, len(records), size)]
@@ -193,8 +191,8 @@ def _shown(chunk: Sequence[EncodedRecord]) -> str:
 class Reader(PipelineActor):
     """Waits until the application has processed everything, and reads the output."""
 
-    def live(self) -> None:
-        """Wait, read; again if the broker does not answer."""
+    def run(self) -> None:
+        """Wait and read; retry if the broker does not respond."""
         while True:
             try:
                 self._wait()
@@ -216,7 +214,7 @@ class Reader(PipelineActor):
                 seen = now
 
     def _progress(self, cluster: ClusterAdmin) -> object:
-        """How far the application is; None while it has not processed all input."""
+        """End and committed offsets; None while input is not processed."""
         if not all(each.is_running() for each in self.world.applications):
             return None
         latest = dict.fromkeys(self._partitions(cluster), LATEST)

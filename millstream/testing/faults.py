@@ -1,13 +1,13 @@
-"""Kinds of faults that a test asks for; the seed chooses when they happen and to which records.
+"""The kinds of faults of tests; the seed chooses times and records.
 
     crash()                            the application or the broker ends and is restarted
     network()                          connections break or become slow
-    reorder(within=timedelta(...))     records that are close in time change places
+    reorder(within=timedelta(...))     records that are close in time are reordered
     duplicate(within=timedelta(...))   a record is sent twice
     late(by=timedelta(...))            a record arrives when others are newer by up to this time
 
-Crashes and networks must never change the result of an exactly-once pipeline. The others change the
-input: only a pipeline that is meant to cope with them has the same result.
+Crashes and network faults must never change the result of an exactly-once pipeline. The others
+change the input: only a pipeline that handles them has the same result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,17 +22,17 @@ from millstream.testing.records import EncodedRecord
 APPLICATION, BROKER = "application", "broker"
 CRASHES = ("kill", "kill", "end in a write", "power loss", "stop")
 NETWORK_FAULTS = ("disconnect", "partition", "slow network")
-CHUNKS = 20  # in how many parts the input is sent
+CHUNKS = 20  # the number of parts in which the input is sent
 BUSY_MS = 300
 DOWN_MS = (50, 1_000, 4_000)
-SHARE = 0.3  # of the records of a topic that are moved or doubled, at most
+SHARE = 0.3  # of the records of a topic, at most, are moved or duplicated
 
 Topics = Mapping[str, Sequence[EncodedRecord]]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Where faults can happen: processes, a time, and input records."""
+    """The possible targets of faults: processes, times and input records."""
 
     applications: Sequence[str]
     work_ms: int
@@ -40,23 +40,22 @@ class Field:
 
 
 class FaultKind(Protocol):
-    """What `crash`, `network`, `reorder`, `duplicate` and `late` return."""
+    """A kind of fault: `crash`, `network`, `reorder`, `duplicate` or `late`."""
 
     def choose(self, random: Random, field: Field) -> list[Fault]:
-        """The faults of this kind in one run."""
+        """Choose the faults of this kind for one run."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class InputFault(Fault):
-    """A change of the input: one record is sent again, or later, behind another one."""
+    """A change of the input: a record is sent again, or later, after another one."""
 
     record: str = ""
     number: int = 0
     behind: int = 0  # the number of the record that it comes after
 
     def __str__(self) -> str:
-        """As reports name it."""
         how = "is sent again" if self.kind == "duplicate" else "arrives late"
         where = "" if self.behind == self.number else f" after {self.target}[{self.behind}]"
         return f"{self.kind}: {self.record} {how}{where}"
@@ -70,7 +69,7 @@ class Crash:
     of: tuple[str, ...]
 
     def choose(self, random: Random, field: Field) -> list[Fault]:
-        """Some ends of processes."""
+        """Choose crashes of processes."""
         targets = [
             *(name for name in field.applications if APPLICATION in self.of for _ in range(3)),
             *([BROKER] if BROKER in self.of else []),
@@ -87,14 +86,14 @@ class Crash:
 
 
 def _moment(random: Random, work_ms: int) -> int:
-    """Any time, or soon after records were sent, when the application is at work."""
+    """A random time, or one shortly after records were sent."""
     if random.random() < 0.5:
         return random.randrange(work_ms)
     return random.randrange(CHUNKS) * work_ms // CHUNKS + random.randrange(BUSY_MS)
 
 
 def crash(*, times: int = 3, of: Sequence[str] = (APPLICATION, BROKER)) -> FaultKind:
-    """The application or the broker is killed, loses its power or is stopped, and is restarted.
+    """The application or the broker is killed, loses power or is stopped, and is restarted.
 
     This happens at least once and at most so many `times` in a run.
     """
@@ -111,7 +110,7 @@ class Network:
     times_max: int
 
     def choose(self, random: Random, field: Field) -> list[Fault]:
-        """Some disturbances of connections."""
+        """Choose network faults."""
         return [
             Fault(
                 random.randrange(field.work_ms),
@@ -129,7 +128,7 @@ def network(*, times: int = 2) -> FaultKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedRecords:
     """See `reorder`, `duplicate` and `late`."""
 
     kind: str
@@ -137,7 +136,7 @@ class Moved:
     least: float  # of `by_ms`
 
     def choose(self, random: Random, field: Field) -> list[Fault]:
-        """Some records of each topic, each with a place further back."""
+        """Choose records of each topic, and later positions for them."""
         found: list[Fault] = []
         for topic, records in field.topics.items():
             count = random.randint(1, max(1, int(len(records) * SHARE))) if records else 0
@@ -151,7 +150,7 @@ class Moved:
 
 
 def last_within(records: Sequence[EncodedRecord], number: int, by_ms: int) -> int:
-    """The last record up to which none is newer than the given one by more than a time."""
+    """The last record before the first one that is newer by more than `by_ms`."""
     limit_ms = records[number].timestamp_ms + by_ms
     behind = number
     while behind + 1 < len(records) and records[behind + 1].timestamp_ms <= limit_ms:
@@ -160,21 +159,21 @@ def last_within(records: Sequence[EncodedRecord], number: int, by_ms: int) -> in
 
 
 def reorder(*, within: timedelta) -> FaultKind:
-    """Records change places with others of their topic that are newer by up to this time."""
-    return Moved("reorder", _milliseconds(within, "within"), 0.0)
+    """Records are reordered with others of their topic that are newer by up to this time."""
+    return MovedRecords("reorder", _milliseconds(within, "within"), 0.0)
 
 
 def duplicate(*, within: timedelta = timedelta(minutes=1)) -> FaultKind:
-    """A producer sends a record again, at once or behind records newer by up to this time."""
-    return Moved("duplicate", _milliseconds(within, "within"), 0.0)
+    """A producer sends a record again, immediately or after records newer by up to this time."""
+    return MovedRecords("duplicate", _milliseconds(within, "within"), 0.0)
 
 
 def late(*, by: timedelta) -> FaultKind:
     """A record arrives late: records newer by up to this time, and at least half of it, come first.
 
-    Give the grace period of the pipeline: then no window is closed when its record arrives.
+    Use the grace period of the pipeline: then no window is closed when its record arrives.
     """
-    return Moved("late", _milliseconds(by, "by"), 0.5)
+    return MovedRecords("late", _milliseconds(by, "by"), 0.5)
 
 
 def _milliseconds(time: timedelta, name: str) -> int:
@@ -183,10 +182,10 @@ def _milliseconds(time: timedelta, name: str) -> int:
     return time // timedelta(milliseconds=1)
 
 
-def arranged(topics: Topics, faults: Sequence[Fault]) -> list[EncodedRecord]:
-    """The records of all topics in the order in which they are sent.
+def ordered_records(topics: Topics, faults: Sequence[Fault]) -> list[EncodedRecord]:
+    """The records of all topics, in the order in which they are sent.
 
-    Topics are merged by time: a record is sent when the newest of its topic before it was.
+    Topics are merged by the largest timestamp so far of each topic.
     """
     merged: list[tuple[int, int, int, EncodedRecord]] = []
     for place, (topic, records) in enumerate(topics.items()):

@@ -1,4 +1,4 @@
-"""Outputs: what is compared of a topic, and what differs."""
+"""Outputs: how topics are compared, and their differences."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,12 +8,12 @@ from typing import Any
 from streams.serdes import serde_of
 
 Stored = Sequence[tuple[bytes | None, bytes | None]]  # keys and values, in the order of the topic
-Result = Mapping[Any, Any]  # by key: a value, or a list of values; Any: as the serdes make them
+Result = Mapping[Any, Any]  # by key: a value, or a list of values; Any: as deserialized
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How a topic is read and compared; made by `table` and `stream`."""
+    """How a topic is read and compared; created by `table` and `stream`."""
 
     key: object
     value: object
@@ -21,7 +21,7 @@ class Output:
     is_ordered: bool = True
 
     def result(self, topic: str, stored: Stored) -> Result:
-        """What is compared, by key."""
+        """Decode records to the compared values, by key."""
         key_serde, value_serde = serde_of(self.key, at=topic), serde_of(self.value, at=topic)
         found: dict[Any, Any] = {}
         for key_bytes, value_bytes in stored:
@@ -36,7 +36,7 @@ class Output:
         return found
 
     def differences(self, topic: str, expected: Result, found: Result) -> Iterator[str]:
-        """What differs, key by key."""
+        """Describe differences, key by key."""
         for key in [*expected, *(key for key in found if key not in expected)]:
             before, after = expected.get(key, _NOTHING), found.get(key, _NOTHING)
             if not self._is_same(before, after):
@@ -50,7 +50,7 @@ class Output:
 
 
 def table(*, key: object = str, value: object = dict) -> Output:
-    """Compare the last value of each key. Types or serdes say how keys and values are read.
+    """Compare the last value of each key; keys and values are read with types or serdes.
 
     >>> outputs = {"totals": table(key=str, value=int)}
     """
@@ -58,7 +58,7 @@ def table(*, key: object = str, value: object = dict) -> Output:
 
 
 def stream(*, key: object = str, value: object = dict, ordered: bool = True) -> Output:
-    """Compare all values of each key, in their order; or in any order, if not `ordered`.
+    """Compare all values of each key, in order; or in any order, if not `ordered`.
 
     >>> outputs = {"alarms": stream(key=str, value=dict, ordered=False)}
     """
@@ -79,8 +79,8 @@ def _shown(value: object) -> str:
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
 
 
-def _hashable(value: Any) -> Any:  # Any: what a serde has made
-    """The value itself, or what stands for it among keys."""
+def _hashable(value: Any) -> Any:  # Any: any deserialized value
+    """The value itself, or a hashable representation."""
     try:
         hash(value)
     except TypeError:

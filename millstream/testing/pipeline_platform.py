@@ -1,8 +1,8 @@
 """PipelinePlatform: one run of a pipeline on the simulated platform.
 
-start    broker, topics, application: without faults
-work     input is sent over some seconds, faults happen; their times count from here
-settle   faults are over; the application processes what is left, and the output is read
+start    broker, topics and application are started, without faults
+work     input is sent over some seconds, with faults; their times count from here
+settle   no more faults; the application processes the remaining input, and output is read
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from millstream.testing.actors import (
     StreamsApplication,
     TopicCreator,
 )
-from millstream.testing.faults import InputFault, arranged
+from millstream.testing.faults import InputFault, ordered_records
 from millstream.testing.outputs import Output, Result, Stored
 from millstream.testing.pipelines import Pipeline, StreamsPipeline
 from millstream.testing.records import EncodedRecord
@@ -31,7 +31,7 @@ WORK_MS = 8_000
 START_MS_MAX = 60_000
 SETTLING_MS_MAX = 300_000
 STEP_MS = 1_000
-FAILURES_MAX = 10  # without faults; then it will not recover
+FAILURES_MAX = 10  # after the faults; then it will not recover
 BROKER_SETTINGS = {
     "durability": "fsync",
     "log.retention.ms": "-1",  # the times of records are the test's
@@ -47,12 +47,12 @@ BROKER_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What is the same in all runs of a test."""
+    """The parts that are the same in all runs of a test."""
 
     pipeline: Pipeline
     inputs: Mapping[str, Sequence[EncodedRecord]]
     outputs: Mapping[str, Output]
-    topics: Mapping[str, int]  # how many partitions they have
+    topics: Mapping[str, int]  # and their partition counts
     instances: int = 1
     settle_ms: int = 3_000
 
@@ -64,13 +64,13 @@ class Experiment:
         return [f"application {number}" for number in range(1, self.instances + 1)]
 
     def scenario(self, seed: int, faults: Sequence[Fault] = ()) -> Scenario:
-        """A run with some faults."""
+        """The scenario of a run with some faults."""
         return Scenario(seed, WORK_MS, BROKER_SETTINGS, faults=tuple(faults))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run has shown."""
+    """The result of one run."""
 
     results: Mapping[str, Result]
     problem: str  # why there are no results
@@ -83,13 +83,12 @@ class PipelinePlatform(Platform):
     """The processes of one run."""
 
     def __init__(self, simulation: Simulation, scenario: Scenario, experiment: Experiment) -> None:
-        """Nothing runs yet."""
         super().__init__(simulation, scenario)
         self.pipeline = experiment.pipeline
         self.outputs = experiment.outputs
         self.topics = experiment.topics
         self.settle_ms = experiment.settle_ms
-        self.records = arranged(experiment.inputs, scenario.faults)
+        self.records = ordered_records(experiment.inputs, scenario.faults)
         self.stored: dict[str, Stored] = {}
         is_streams = isinstance(self.pipeline, StreamsPipeline)
         kind = StreamsApplication if is_streams else SqlApplication
@@ -101,16 +100,16 @@ class PipelinePlatform(Platform):
         self._failures_before = 0  # while there were faults
 
     def run(self) -> None:
-        """Run to the end, or until something is wrong."""
+        """Run to the end, or to the first violation."""
         self.actors["broker"].start()
-        self.simulation.start(self._world, "director", self._direct)
+        self.simulation.start(self._world, "director", self._run_phases)
         while self.violation is None and not self._is_over:
             self.simulation.run(for_ms=STEP_MS)
             self._check_always()
             self._check_errors()
 
     def _check_errors(self) -> None:
-        """Without faults the application must not fail at all."""
+        """Check that the application does not fail in a run without faults."""
         if not self.scenario.faults:
             for error in self._errors():
                 self.report(Violation("the application does not fail without faults", error))
@@ -122,7 +121,7 @@ class PipelinePlatform(Platform):
             if each.last_error
         ]
 
-    def _direct(self) -> None:
+    def _run_phases(self) -> None:
         self._finish(TopicCreator("creator", self), START_MS_MAX)
         for each in self.applications:
             each.start()
@@ -143,19 +142,19 @@ class PipelinePlatform(Platform):
         self._failures_before += self._failures()
 
     def _wait_for_start(self) -> None:
-        """Until the application runs, or fails: then the run without faults shows why."""
+        """Wait until the application runs or fails."""
         for _ in range(START_MS_MAX // 100):
             if all(each.is_running() or each.last_error for each in self.applications):
                 return
             self._sleep(100)
 
     def _finish(self, actor: PipelineActor, longest_ms: int) -> None:
-        """Let a process do its work."""
+        """Start a process, and wait until it is done."""
         actor.start()
         for _ in range(longest_ms // 100):
             if actor.is_done:
                 return
-            self._revive()
+            self._restart_broker()
             self._sleep(100)
             if not self._faults_left and self._failures() >= FAILURES_MAX:
                 break
@@ -163,7 +162,7 @@ class PipelinePlatform(Platform):
         self.report(Violation("the application processes all its input", what))
 
     def _failures(self) -> int:
-        """How often the application has failed since the faults were over."""
+        """The number of failures since the last fault."""
         return sum(each.failures for each in self.applications) - self._failures_before
 
     def _sleep(self, milliseconds: int) -> None:

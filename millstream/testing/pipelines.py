@@ -1,4 +1,4 @@
-"""Pipelines: what a test runs, a topology or SQL, and what must be known of it."""
+"""Pipelines: the topology or SQL of a test, with its topics and serdes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from streams.serdes import serde_or_default
 from streams.topology import SourceNode, Topology
 
 Settings = Mapping[str, object]
-Serdes = tuple[Serde[Any] | None, Serde[Any] | None]  # Any: of whatever a topic holds
+Serdes = tuple[Serde[Any] | None, Serde[Any] | None]  # Any: the types of a topic's records
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StreamsPipeline:
         }
 
     def serdes(self, sources: Mapping[str, SourceNode], topic: str) -> Serdes:
-        """How the pipeline reads a topic."""
+        """The serdes of a topic in the pipeline."""
         config = StreamsConfig.of(application_id="application", **self.settings)
         source = sources.get(topic)
         key, value = (None, None) if source is None else (source.key_serde, source.value_serde)
@@ -58,7 +58,7 @@ class SqlPipeline:
     settings: Settings
 
     def partitions(self) -> dict[str, int]:
-        """How many partitions statements say that their topics have."""
+        """The partition counts of topics in the statements."""
         clauses = [
             read_source_properties(each.statement.properties)
             for each in parse(self.text)
@@ -71,7 +71,7 @@ Pipeline = StreamsPipeline | SqlPipeline
 
 
 def sql_pipeline(given: str | Path, settings: Settings) -> SqlPipeline:
-    """A pipeline of statements, or of the file that has them."""
+    """A pipeline of statements, or of a file of statements."""
     if isinstance(given, Path) or ";" not in given:
         given = Path(given).read_text()
     return SqlPipeline(given, settings)

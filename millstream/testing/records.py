@@ -1,4 +1,4 @@
-"""Record and Input: what a pipeline reads in a test."""
+"""Record and Input: the input of a pipeline in a test."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 from broker.serde import Serde
 from streams.serdes import serde_of
 
-FIRST_MS = 1_699_999_200_000  # 2023-11-14 22:00 UTC: the time of the first record without one
-STEP_MS = 1_000  # how far records without a time are apart
+FIRST_MS = 1_699_999_200_000  # 2023-11-14 22:00 UTC: the timestamp of the first record without one
+STEP_MS = 1_000  # between records without timestamps
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One input record. Without a time, records of a topic are one second apart."""
+    """One input record. Without timestamps, records of a topic are one second apart."""
 
     key: object
     value: object
@@ -28,8 +28,8 @@ Given = Record | tuple[object, object] | tuple[object, object, int]
 class Input:
     """The records of a topic, with types or serdes.
 
-    Only needed when they do not follow from the pipeline: a topology names the serdes of its
-    topics; SQL gets strings, numbers and bytes as they are, and dicts and lists as JSON.
+    Only needed if these do not follow from the pipeline: a topology has the serdes of its topics;
+    for SQL, strings, numbers and bytes are written unchanged, dicts and lists as JSON.
     """
 
     records: Sequence[Given]
@@ -42,7 +42,7 @@ Inputs = Mapping[str, Sequence[Given] | Input]
 
 @dataclass(frozen=True, slots=True)
 class EncodedRecord:
-    """A record as it is sent; `number` is its place in the list of the test."""
+    """A serialized record; `number` is its index in the test's list."""
 
     topic: str
     number: int
@@ -53,17 +53,16 @@ class EncodedRecord:
     partition: int | None
 
     def __str__(self) -> str:
-        """As reports name it."""
         return f"{self.topic}[{self.number}], key {self.shown_key}"
 
 
 # The serdes of a topic, for key and value; None: by the type of each object.
-AnySerde = Serde[Any]  # Any, because a serde of one type is none of object
+AnySerde = Serde[Any]  # Any, because a serde of a type is not a serde of object
 SerdesOf = Callable[[str], tuple[AnySerde | None, AnySerde | None]]
 
 
-def encoded(inputs: Inputs, serdes_of: SerdesOf) -> dict[str, tuple[EncodedRecord, ...]]:
-    """The records of all topics as bytes, with a time each."""
+def encode_records(inputs: Inputs, serdes_of: SerdesOf) -> dict[str, tuple[EncodedRecord, ...]]:
+    """Serialize the records of all topics, and set missing timestamps."""
     found: dict[str, tuple[EncodedRecord, ...]] = {}
     for topic, given in inputs.items():
         typed = given if isinstance(given, Input) else Input(given)

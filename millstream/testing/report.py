@@ -1,4 +1,4 @@
-"""Reports: why a test has failed, for its author."""
+"""Reports: explain why a test has failed."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import indent
@@ -28,11 +28,11 @@ SENDS = " sends "
 
 
 class FailedRun(AssertionError):
-    """The pipeline fails even when nothing disturbs it."""
+    """The pipeline fails in the run without faults."""
 
 
 class DifferentResult(AssertionError):
-    """With faults, the pipeline has another result than without."""
+    """With faults, the pipeline has a different result than without."""
 
 
 def report(
@@ -42,7 +42,7 @@ def report(
     events: Sequence[str],
     again: str,
 ) -> str:
-    """What differs, the faults of the seed, those that are enough, and what happened."""
+    """Format the differences, the faults of the seed, the necessary ones, and the last events."""
     faults = [described(fault) for fault in scenario.faults]
     enough = [described(fault) for fault in smallest.faults]
     parts = [
@@ -63,7 +63,7 @@ def report(
 
 
 def described(fault: Fault) -> str:
-    """A fault in words."""
+    """Describe a fault."""
     if isinstance(fault, InputFault):
         return str(fault)
     words = KINDS[fault.kind].format(target=fault.target, for_ms=fault.for_ms)
@@ -71,7 +71,7 @@ def described(fault: Fault) -> str:
 
 
 def _important(events: Iterable[str]) -> list[str]:
-    """Without what is only logged; records that are sent one after the other in one line."""
+    """Omit INFO logs, and combine consecutive lines about sent records."""
     found: list[str] = []
     for event in events:
         line = event.partition("\n")[0][:EVENT_LENGTH_MAX]

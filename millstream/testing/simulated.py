@@ -1,4 +1,4 @@
-"""Simulated: runs a pipeline with faults, and compares with a run that nothing disturbs."""
+"""Simulated: runs a pipeline with faults, and compares it with a run without faults."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from millstream.testing.faults import FaultKind, Field, crash
 from millstream.testing.outputs import Output, Result
 from millstream.testing.pipeline_platform import WORK_MS, Experiment, Outcome, run_once
 from millstream.testing.pipelines import Pipeline, StreamsPipeline, sql_pipeline
-from millstream.testing.records import Inputs, encoded
+from millstream.testing.records import Inputs, encode_records
 from millstream.testing.report import DifferentResult, FailedRun, report
 from streams.topology import Topology
 
@@ -27,13 +27,13 @@ ONLY_ONCE = (
 
 @dataclass(slots=True)
 class Simulated:
-    """What the fixture `simulated` gives to a test."""
+    """The value of the fixture `simulated`."""
 
     only_seed: int | None = None  # --simulation-seed
-    seed_count: int | None = None  # --simulation-seeds: instead of what tests say
-    again: str = "give only_seed={seed}"  # how a seed is run again
+    seed_count: int | None = None  # --simulation-seeds: replaces the count of tests
+    again: str = "give only_seed={seed}"  # how to run a seed again
 
-    def run(  # noqa: PLR0913 - a test says what matters to it, by name
+    def run(  # noqa: PLR0913 - one argument per option
         self,
         build: Callable[[], Topology] | None = None,
         *,
@@ -46,11 +46,11 @@ class Simulated:
         partitions: int = 1,
         instances: int = 1,
     ) -> dict[str, Result]:
-        """Run a pipeline with the faults of some seeds; the result of the run without faults.
+        """Run a pipeline with the faults of some seeds; returns the result without faults.
 
-        `build` makes the topology; or `sql` is a file, or statements. DifferentResult is raised
-        for the first seed whose outputs differ from those of the run without faults. `settings`
-        are those of StreamsApp, or of the SQL server; `partitions` those of the topics.
+        `build` creates the topology; or `sql` is a file, or statements. Raises DifferentResult for
+        the first seed whose outputs differ from those of the run without faults. `settings` are
+        those of StreamsApp, or of the SQL server; `partitions` is the partition count of topics.
         """
         __tracebackhide__ = True
         pipeline = _pipeline(build, sql, settings or {})
@@ -92,11 +92,11 @@ def _experiment(
     topics = dict.fromkeys(inputs, partitions)
     if isinstance(pipeline, StreamsPipeline):
         sources = pipeline.sources()
-        records = encoded(inputs, lambda topic: pipeline.serdes(sources, topic))
+        records = encode_records(inputs, lambda topic: pipeline.serdes(sources, topic))
         topics |= dict.fromkeys([*sources, *outputs], partitions)
         unknown = [topic for topic in inputs if topic not in sources]
     else:
-        records = encoded(inputs, lambda topic: (None, None))
+        records = encode_records(inputs, lambda topic: (None, None))
         topics |= pipeline.partitions()
         unknown = []
     if unknown:
@@ -105,7 +105,7 @@ def _experiment(
 
 
 def scenario_of(seed: int, experiment: Experiment, kinds: Sequence[FaultKind]) -> Scenario:
-    """The run of a seed. Each seed leaves some kinds out, so that single ones are seen, too."""
+    """The scenario of a seed. Each seed omits some kinds, so that each is also tested alone."""
     random = Random(f"{seed}/pipeline faults")
     field = Field(experiment.application_names, WORK_MS, experiment.inputs)
     chosen = random.sample(kinds, random.randint(1, len(kinds))) if kinds else []
@@ -118,7 +118,7 @@ def scenario_of(seed: int, experiment: Experiment, kinds: Sequence[FaultKind]) -
 
 
 def differences(experiment: Experiment, expected: Outcome, found: Outcome) -> list[str]:
-    """What differs between two runs, one line each."""
+    """The differences between two runs, one per line."""
     if found.problem:
         return [found.problem]
     return [
@@ -135,11 +135,11 @@ def _explained(
     lines: list[str],
     again: str,
 ) -> str:
-    """The report of a seed, with as few faults as are enough."""
+    """The report of a seed, with the fewest faults that are necessary."""
 
     def run(tried: Scenario) -> campaign.Result:
         if tried.work_ms != scenario.work_ms:
-            return campaign.Result(tried.seed)  # only faults are left out
+            return campaign.Result(tried.seed)  # only faults are removed
         differs = differences(experiment, expected, run_once(experiment, tried))
         return campaign.Result(tried.seed, SAME_RESULT if differs else None)
 

@@ -154,7 +154,7 @@ class StreamsBuilder:
         """Read a topic as a table: the newest value of each key.
 
         `store` names its store, so that it can be queried; `versioned_history` is how long older
-        versions are store_options, for joins by time.
+        versions are kept, for joins by time.
         """
         check_topics((topic,))
         graph = self._graph

@@ -6,7 +6,7 @@ A record at t has a left window [t - d, t] and, if it contains later records, a 
     windows that contain t                     get the record
     [t - d, t], if it does not exist           starts with the records of the window before it
     [p + 1, p + 1 + d], p the record before    starts with this record, if it does not exist
-    [t + 1, t + 1 + d], if it does not exist   starts with the later records, without this update
+    [t + 1, t + 1 + d], if it does not exist   starts with the later records, without this one
 
 Windows do not start before 0: records with t < d share the window [0, d].
 """

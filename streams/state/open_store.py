@@ -33,7 +33,7 @@ class RecordTime:
 
 @dataclass(frozen=True, slots=True)
 class StoreParts:
-    """What a store is made of."""
+    """The parts of a store."""
 
     spec: StoreSpec
     codec: StoreCodec
@@ -59,7 +59,7 @@ class OpenStore(Protocol):
 
     @property
     def parts(self) -> StoreParts:
-        """What the store is made of."""
+        """The parts of the store."""
         ...
 
     def changes(self) -> list[ChangelogRow]:

@@ -1,1 +1,1 @@
-"""Actors: those who take part in a simulation, each in a process of its own."""
+"""Actors: the participants of a simulation, each in a process of its own."""

@@ -1,4 +1,4 @@
-"""Actor: a role in a simulation: it starts a process, which may be killed, and starts another."""
+"""Actor: a participant of a simulation, which runs in one process after the other."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -16,12 +16,11 @@ logger = logging.getLogger(__name__)
 
 
 class Actor:
-    """One role. `live` is its program; everything else is done to it from outside."""
+    """A participant. `run` is its program; the platform calls the other methods."""
 
-    serves = False  # whether it works on until everything is checked
+    works_until_checked = False  # whether it runs until everything has been checked
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """Not started."""
         self.name = name
         self.platform = platform
         self.random = platform.simulation.random(f"actor {name}")
@@ -29,63 +28,62 @@ class Actor:
         self.machine: Machine | None = None
         self.starts = 0
         self.is_done = False
-        self.ends_after_an_answer = False
+        self.ends_after_acknowledgement = False
         self._stopping: concurrency.Event | None = None
 
     # --- its program ----------------------------------------------------------------------------
 
-    def live(self) -> None:
-        """What it does until it is asked to stop, or is killed."""
+    def run(self) -> None:
+        """The program; runs until the actor is stopped or killed."""
         raise NotImplementedError
 
     @property
     def target(self) -> Target:
-        """The cluster as its process reaches it."""
+        """The cluster, as reached from its process."""
         assert self.machine is not None
         return self.platform.target(self.machine)
 
     @property
     def must_stop(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether it was asked to stop."""
         return self._stopping is not None and self._stopping.is_set()
 
     def rest(self, shortest_ms: int, longest_ms: int) -> bool:
-        """Do nothing for a while; False when it was told to stop."""
+        """Sleep for a random time; returns False if it was asked to stop."""
         assert self._stopping is not None
         return not self._stopping.wait(self.random.randint(shortest_ms, longest_ms) / 1000)
 
     def pause(self, shortest_ms: int, longest_ms: int) -> bool:
-        """Rest between two pieces of work: longer in a long scenario, see Scenario.pace."""
+        """Rest between two actions: longer in a long scenario, see Scenario.pace."""
         return self.rest(shortest_ms, longest_ms * self.platform.scenario.pace)
 
     def note(self, what: str, *details: object) -> None:
-        """Write into the history."""
+        """Add an event to the history."""
         self.platform.simulation.history.add(self.name, what, *details)
 
-    def answered(self) -> None:
-        """A user was told just now that something is done: it may be the last thing it did."""
-        if self.ends_after_an_answer:
+    def on_acknowledged(self) -> None:
+        """Called after an acknowledgement to a user; a fault may kill the process here."""
+        if self.ends_after_acknowledgement:
             self.kill()
 
-    def check_always(self) -> None:
-        """Raise a Violation if something is wrong now; called by no thread: it must not wait."""
+    def check_invariants(self) -> None:
+        """Raise a Violation if an invariant does not hold. It must not wait: no thread calls it."""
 
-    def unsettled(self) -> str:
-        """What it still waits for, though nothing goes wrong any more; empty if nothing."""
+    def unfinished_work(self) -> str:
+        """What is not finished yet after the faults; empty if nothing."""
         return ""
 
-    # --- from outside ---------------------------------------------------------------------------
+    # --- called by the platform -----------------------------------------------------------------
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has a process."""
+        """Whether its process runs."""
         return self.process is not None and self.process.is_alive and not self.is_done
 
     def start(self) -> None:
-        """Start a process."""
         simulation = self.platform.simulation
         self.starts += 1
-        self.is_done = self.ends_after_an_answer = False
+        self.is_done = self.ends_after_acknowledgement = False
         self.process = simulation.process(self.name)
         self.machine = self.platform.machine_of(self)
         self.note("starts")
@@ -94,7 +92,7 @@ class Actor:
     def _main(self) -> None:
         self._stopping = concurrency.Event()
         try:
-            self.live()
+            self.run()
         except Violation as violation:
             self.platform.report(violation)
         except Exception as error:
@@ -102,19 +100,19 @@ class Actor:
         self.is_done = True
         self.note("has ended")
         assert self.process is not None
-        self.platform.simulation.scheduler.kill(self.process)  # its other threads end with it
+        self.platform.simulation.scheduler.kill(self.process)  # also ends its other threads
 
     def failed(self, error: Exception) -> None:
-        """Its program ended with an error; it is started again, as a user would."""
+        """Note that its program failed; the platform starts it again."""
         self.note("failed:", type(error).__name__, str(error)[:200])
 
     def stop(self) -> None:
-        """Tell it to end by itself."""
+        """Ask it to stop."""
         if self._stopping is not None and self.is_alive:
             self.note("is asked to stop")
             self._stopping.set()
 
     def kill(self) -> None:
-        """End its process at once."""
+        """Kill its process."""
         if self.process is not None and self.process.is_alive:
             self.platform.simulation.kill(self.process)

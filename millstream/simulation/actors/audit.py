@@ -1,4 +1,4 @@
-"""Audit: reads what is committed while transactions are open, and remembers what it saw."""
+"""Audit: reads committed records while transactions are open, and stores them."""
 
 from broker.client import consumer
 from broker.errors import MillstreamError
@@ -8,10 +8,10 @@ from millstream.simulation.actors.producers import LEDGER, PARTITIONS
 
 
 class Audit(Actor):
-    """Reads from the beginning whenever it starts: what it sees once it must see again."""
+    """Reads from the beginning at each start: records once read must be read again."""
 
-    def live(self) -> None:
-        """Read until told to stop; begin again when a consumer has failed."""
+    def run(self) -> None:
+        """Read until stopped; open another consumer after an error."""
         while not self.must_stop:
             try:
                 self._read()

@@ -1,7 +1,7 @@
 """Balances: transactions on a compacted topic, some of them aborted or left open for a while.
 
-Compaction meets segments whose transactions are not decided. It must keep the last committed value
-of each key, whatever open and aborted transactions say of that key.
+Compaction reads segments with open transactions. It must keep the last committed value of each key,
+regardless of open and aborted transactions.
 """
 
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ CONFIGS = {
 KEYS = 5
 PADDING = b" " * 100
 ABORT_CHANCE = 0.5
-OPEN_CHANCE = 0.3  # of a transaction that stays open until the log was compacted
+OPEN_CHANCE = 0.3  # of a transaction that stays open until the log has been compacted
 OPEN_MS = (2_000, 8_000)
 TIMEOUT_MS = 15_000
 CLIENT = {"request_timeout_ms": 10_000, "default_api_timeout_ms": 20_000}
@@ -35,20 +35,19 @@ INVARIANT = "compaction keeps the last committed value of a key"
 
 
 class Balances(Actor):
-    """Writes one transaction after the other, and reads the topic back after some of them."""
+    """Writes transactions, and reads and checks the topic after some of them."""
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """Nothing is written."""
         super().__init__(name, platform)
         self._tp = TopicPartition(TOPIC, 0)
         self._number = 0
         self._committed: dict[bytes, bytes] = {}  # the last value of each key
-        # Later values of each key, of transactions whose outcome is not known.
+        # Later values of each key, from transactions with an unknown outcome.
         self._possible: dict[bytes, set[bytes]] = {}
         self._aborted: set[bytes] = set()
 
-    def live(self) -> None:
-        """Work until told to stop; open the next producer when one has failed."""
+    def run(self) -> None:
+        """Write until stopped; open another producer after an error."""
         self._create()
         while not self.must_stop:
             try:
@@ -80,7 +79,7 @@ class Balances(Actor):
                     return
 
     def _run(self, out: Producer) -> None:
-        """One transaction."""
+        """Run one transaction."""
         written: dict[bytes, bytes] = {}
         values: set[bytes] = set()
         out.begin_transaction()
@@ -124,7 +123,7 @@ class Balances(Actor):
                         self._fail(f"offset {record.offset} has {value!r}, which was aborted")
                     found[record.key or b""] = value
                 if self.must_stop:
-                    return  # perhaps before all was read
+                    return  # possibly before all records were read
         for key, value in self._committed.items():
             if found.get(key) not in {value, *self._possible.get(key, ())}:
                 self._fail(f"key {key!r} is {found.get(key)!r}, not {value!r}")

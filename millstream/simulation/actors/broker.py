@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from millstream.simulation.simulated_platform import Platform
 
 DATA = "/data"
-# Requests by which an application, a connector or a query says how far it has come.
+# Requests by which applications, connectors and queries commit.
 COMMITS = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN)
 
 
 class ObservedBroker(Broker):
-    """A broker that reports the commits it was asked for; who is told may end the client."""
+    """A broker that calls `committed` after requests to commit, with the client's host."""
 
     committed: Callable[[str], None] = staticmethod(lambda client: None)
 
@@ -37,7 +37,7 @@ class ObservedBroker(Broker):
         *,
         background: Executor | None = None,
     ) -> object:
-        """Answer a request as any broker does."""
+        """Handle a request, and report commits."""
         answer = super().handle(api_key, version, request, connection, background=background)
         if api_key in COMMITS:
             self.committed(connection.client_host)
@@ -45,21 +45,21 @@ class ObservedBroker(Broker):
 
 
 class BrokerActor(Actor):
-    """Starts a broker and serves it, until it is asked to stop."""
+    """Runs a broker until stopped."""
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """Not started."""
         super().__init__(name, platform)
         self._broker: Broker | None = None
-        self._started = 0  # which of its processes has started the broker
+        self._started = 0  # number of the process that started the broker
         self._clean_stops = 0
-        self._answered_to = ""  # whose answers count
+        self._answered_to = ""  # the client whose acknowledgements count
         self._answers_left = 0  # until `_stop` is called; 0: never
         self._stop: Callable[[], None] = lambda: None
-        self._commits: dict[str, tuple[int, Callable[[], None]]] = {}  # of clients to be ended
+        self._commits: dict[
+            str, tuple[int, Callable[[], None]]
+        ] = {}  # by client: how many, and what to do then
 
-    def live(self) -> None:
-        """Serve."""
+    def run(self) -> None:
         assert self.machine is not None
         assert self.process is not None
         config = BrokerConfig.from_properties(dict(self.platform.scenario.settings))
@@ -77,40 +77,42 @@ class BrokerActor(Actor):
         finally:
             server.close()
             broker.close()
-        # Without descriptors, or on a full disk, a stop is not in order, as after a crash.
+        # Without descriptors or disk space, a stop is not clean.
         if self.machine.files.modified_ns(f"{DATA}/{CLEAN_SHUTDOWN}") is not None:
             self._clean_stops += 1
 
     @property
     def running(self) -> Broker | None:
-        """The broker, if the present process has started it and was not told to stop."""
+        """The broker, if the current process has started it and is not stopping."""
         is_up = self.is_alive and self._started == self.starts and not self.must_stop
         return self._broker if is_up else None
 
     @property
     def crashes(self) -> int:
-        """How many of its processes did not end in order."""
+        """The number of its processes that did not stop cleanly."""
         return self.starts - self._clean_stops - self.is_alive
 
     def has_open(self, transactional_id: str) -> bool:
-        """Whether a producer is in the middle of a transaction."""
+        """Whether a producer has an open transaction."""
         broker = self.running
         found = None if broker is None else broker.state.transactions.get(transactional_id)
         return found is not None and found.state is TransactionState.ONGOING
 
-    def after_answers(self, client: str, count: int, stop: Callable[[], None]) -> None:
-        """Do something when a client of the present process has had so many answers."""
+    def stop_after_acknowledgements(
+        self, client: str, count: int, stop: Callable[[], None]
+    ) -> None:
+        """Call `stop` when a client has received so many acknowledgements."""
         self._answered_to, self._answers_left, self._stop = client, count, stop
 
-    def promised(self, client: str) -> None:
-        """A client was told just now that something is safe: it may be the last thing it heard."""
+    def acknowledged_to(self, client: str) -> None:
+        """Called after an acknowledgement to a client; a fault may stop the broker here."""
         if self._answers_left and self.is_alive and client == self._answered_to:
             self._answers_left -= 1
             if not self._answers_left:
                 self._stop()
 
     def after_commits(self, client: str, count: int, do: Callable[[], None]) -> None:
-        """Do something when a client has asked for so many commits."""
+        """Call `do` when a client has requested so many commits."""
         self._commits[client] = (count, do)
 
     def _committed(self, client: str) -> None:
@@ -123,12 +125,11 @@ class BrokerActor(Actor):
             self._commits[client] = (left - 1, do)
 
     def start(self) -> None:
-        """Start a process."""
         self._answers_left = 0
         super().start()
 
     def has_rolled_unflushed(self) -> bool:
-        """Whether a log has records in its last segment while some before are not on the disk."""
+        """Whether a log has records in its last segment while earlier ones are not on disk."""
         broker = self.running
         return broker is not None and any(
             log.segments[-1].size_bytes > 0 and log.durable_offset < log.segments[-1].base_offset
@@ -137,7 +138,7 @@ class BrokerActor(Actor):
         )
 
     def write_bad_record(self) -> None:
-        """Put a record that cannot be read into an internal topic, if there is one."""
+        """Append an unreadable record to an internal topic, if there is one."""
         broker, process = self.running, self.process
         if broker is None or process is None:
             return
@@ -156,7 +157,7 @@ class BrokerActor(Actor):
         def attempt() -> None:
             try:
                 append()
-            except (MillstreamError, OSError) as error:  # while the disk has a fault, too
+            except (MillstreamError, OSError) as error:  # if the disk has a fault, too
                 self.note("refused a bad record:", str(error))
 
         self.platform.simulation.start(process, "bad record", attempt)

@@ -19,22 +19,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CALM_MS = 60_000  # after the last fault nothing is slow any more
-EXPLAINED_MS = 400_000  # a task may give up on a broker that was away up to then
-STILL_MS = 20_000  # until which a connector that was paused or deleted may do something
-RESTARTED_MS = 60_000  # until which a connector runs that was restarted
-TOGETHER_MS = 30_000  # for which two workers may think that the connectors are theirs
-SAME_NAME = 0.5  # of the workers are the same member of the group after a restart
+CALM_MS = 60_000  # how long after the last fault something may be slow
+EXPLAINED_MS = 400_000  # how long after a fault a task may fail because of it
+STILL_MS = 20_000  # how long a paused or deleted connector may still do something
+RESTARTED_MS = 60_000  # in which a restarted connector must run
+TOGETHER_MS = 30_000  # how long after a fault two workers may run the connectors
+SAME_NAME = 0.5  # of the workers keep their member id after a restart
 RIVAL = "rival worker"
 
 
 class ConnectWorkerActor(Actor):
-    """Runs a worker, and does with its connectors what users do; see ConnectWorkload."""
+    """Runs a worker, and changes its connectors as users do; see ConnectWorkload."""
 
-    serves = True
+    works_until_checked = True
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """Choose what users do."""
         super().__init__(name, platform)
         scheduler = platform.simulation.scheduler
         self.workload = ConnectWorkload(
@@ -42,16 +41,15 @@ class ConnectWorkerActor(Actor):
         )
         self.running: ConnectServer | None = None
         self._keeps_name = self.random.random() < SAME_NAME
-        self._rest_ms = max(2_000, platform.scenario.work_ms // 8)  # the longest, between steps
-        self._waits_for = "its script"
-        self._pause_ms = 0  # how long the next worker leaves everything as it is
+        self._rest_ms = max(2_000, platform.scenario.work_ms // 8)  # the longest time between steps
+        self._unfinished = "its script"
+        self._pause_ms = 0  # how long the next worker changes nothing
         self._is_prepared = False
         self._has_started_calmly = False
         self._together_ms: int | None = None  # since when two workers run
 
-    def unsettled(self) -> str:
-        """What it still waits for."""
-        return self._waits_for
+    def unfinished_work(self) -> str:
+        return self._unfinished
 
     @property
     def _now_ms(self) -> int:
@@ -59,11 +57,11 @@ class ConnectWorkerActor(Actor):
 
     @property
     def owns(self) -> bool:
-        """Whether its worker thinks that the connectors are its own."""
+        """Whether its worker runs the connectors."""
         return self.is_alive and owns(self.running)
 
-    def live(self) -> None:
-        """Run workers until told to stop; the next one when one could not start, or is replaced."""
+    def run(self) -> None:
+        """Run workers until stopped; start the next one after an error."""
         assert self.machine is not None
         self.running = None
         machine = replace(self.machine, process_id=1) if self._keeps_name else self.machine
@@ -103,7 +101,7 @@ class ConnectWorkerActor(Actor):
             step = self._attempt(server, lambda: self._step(server))
             if step is not None and step.restarts:
                 self._pause_ms = step.pause_ms
-                return  # the next worker must leave the connector as it is
+                return  # the next worker must not change the connector at first
             self._wait(server, step.pause_ms if step is not None else 0)
         while not self.platform.is_calm(CALM_MS):
             self._wait(server, 3_000)
@@ -111,8 +109,8 @@ class ConnectWorkerActor(Actor):
         if not self._has_started_calmly:
             self._await_running(server)
             self._has_started_calmly = True
-            return  # the next worker finds what this one has left
-        while self._waits_for:
+            return  # the next worker continues from here
+        while self._unfinished:
             self._wait(server, 1_000)
             self._attempt(server, lambda: self._finish(server, reading))
         while True:
@@ -130,7 +128,7 @@ class ConnectWorkerActor(Actor):
     def _step(self, server: ConnectServer) -> Step:
         self._repair(server)
         step = self.workload.run_next(server.herder, self.note)
-        self.answered()
+        self.on_acknowledged()
         return step
 
     def _repair(self, server: ConnectServer) -> None:
@@ -139,7 +137,7 @@ class ConnectWorkerActor(Actor):
         self.workload.repair(server.herder, self.target, self.note, explained=explained)
 
     def _await_running(self, server: ConnectServer) -> None:
-        """All connectors run before the worker is started again, which would start them, too."""
+        """Wait until all connectors run, before the worker is restarted, which would start them."""
         for _ in range(RESTARTED_MS // 1_000):
             self._wait(server, 1_000)
             self._attempt(server, lambda: self._repair(server))
@@ -157,18 +155,18 @@ class ConnectWorkerActor(Actor):
         found = self.workload.missing(server.herder, reading)
         if not found:
             self.note("has", dict(self.workload.outside.puts), "puts")
-        self._waits_for = found
+        self._unfinished = found
 
-    # --- what must hold all the time ------------------------------------------------------------
+    # --- invariants -----------------------------------------------------------------------------
 
-    def check_always(self) -> None:
-        """Called from outside of all threads: it must not wait."""
+    def check_invariants(self) -> None:
+        """Check without waiting: no simulated thread calls this."""
         self._check_still()
         self._check_commits()
         self._check_alone()
 
     def _quiet_since_ms(self) -> int | None:
-        """Since when nothing goes wrong and no other worker runs; None while something does."""
+        """Since when there is no fault and no other worker; None while there is."""
         now_ms = self._now_ms
         ends = [each.end_ms for each in self.platform.scenario.faults if each.at_ms <= now_ms]
         rival = self.platform.actors.get(RIVAL)
@@ -178,7 +176,7 @@ class ConnectWorkerActor(Actor):
         return last_ms if last_ms < now_ms else None
 
     def _check_still(self) -> None:
-        """A connector that was paused, stopped or deleted does nothing."""
+        """Check that paused, stopped and deleted connectors do nothing."""
         quiet_ms = self._quiet_since_ms()
         if quiet_ms is None:
             return
@@ -193,7 +191,7 @@ class ConnectWorkerActor(Actor):
                 )
 
     def _check_commits(self) -> None:
-        """No offset is committed of what the sink has not flushed."""
+        """Check that no offset is committed before the sink has flushed."""
         broker = self.platform.broker.running
         if broker is None:
             return
@@ -208,7 +206,7 @@ class ConnectWorkerActor(Actor):
                 )
 
     def _check_alone(self) -> None:
-        """Two workers of one group do not run connectors, but for a while that faults explain."""
+        """Check that two workers do not run the connectors at the same time without a fault."""
         rival = self.platform.actors.get(RIVAL)
         if not isinstance(rival, RivalWorkerActor) or not (self.owns and rival.owns):
             self._together_ms = None
@@ -223,7 +221,7 @@ class ConnectWorkerActor(Actor):
             )
 
     def platform_is_well(self, now_ms: int) -> bool:
-        """Whether no fault lasts, or has just ended."""
+        """Whether there is no current or recent fault."""
         return not any(
             each.at_ms <= now_ms <= each.end_ms + TOGETHER_MS
             for each in self.platform.scenario.faults
@@ -231,27 +229,26 @@ class ConnectWorkerActor(Actor):
 
 
 class RivalWorkerActor(Actor):
-    """A worker with the same group.id, which somebody starts by mistake: it must be refused.
+    """A worker with the same group.id, started by mistake: it must be refused.
 
-    If the first worker is away, it runs the connectors, until it is stopped after a while.
+    If the first worker is down, this one runs the connectors until it is stopped.
     """
 
-    serves = True
+    works_until_checked = True
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """It tries a few times."""
         super().__init__(name, platform)
         self.running: ConnectServer | None = None
-        self.last_ms = 0  # when it ran last
+        self.last_ms = 0  # when it last ran
         self._attempts = self.random.choice((1, 3))
-        self._is_twin = self.random.random() < 0.2  # it has the name of the first worker
+        self._is_twin = self.random.random() < 0.2  # it has the host name of the first worker
 
     @property
     def owns(self) -> bool:
-        """Whether its worker thinks that the connectors are its own."""
+        """Whether its worker runs the connectors."""
         return self.is_alive and owns(self.running)
 
-    def live(self) -> None:
+    def run(self) -> None:
         """Try to run, a few times."""
         assert self.machine is not None
         self.running = None
@@ -287,12 +284,12 @@ class Stopped(Exception):
 
 
 def owns(server: ConnectServer | None) -> bool:
-    """Whether a worker thinks that the connectors are its own."""
+    """Whether a worker runs the connectors."""
     return server is not None and server.failure is None
 
 
 def worker(actor: Actor, workload: ConnectWorkload, machine: Machine) -> ConnectServer:
-    """A worker of the group, not started."""
+    """Create a worker of the group."""
     config = WorkerConfig.parse(workload.worker_settings)
     plugins = Plugins(entries=(), modules=[PLUGINS])
     return ConnectServer(actor.target, config, plugins=plugins, machine=machine)

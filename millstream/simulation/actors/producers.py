@@ -1,4 +1,4 @@
-"""Producers: one that is idempotent, one that works in transactions."""
+"""Producers: idempotent and transactional ones."""
 
 from broker.client import producer
 from broker.client.api import Delivery, Producer
@@ -9,9 +9,9 @@ from millstream.simulation.observations import Transaction, Violation
 
 PLAIN, LEDGER = "plain", "ledger"
 PARTITIONS = 3
-FENCED_CHANCE = 0.05  # of a transaction: another producer takes the id while it is open
+FENCED_CHANCE = 0.05  # of a transaction during which another producer with the same id starts
 BURST_RECORDS = 12
-BURST_BATCH_BYTES = 600  # of which five are under way at a time
+BURST_BATCH_BYTES = 600  # five of them can be in flight
 BURST_PADDING = "x" * 200
 SETTINGS: dict[str, object] = {
     "delivery_timeout_ms": 60_000,
@@ -22,12 +22,12 @@ SETTINGS: dict[str, object] = {
 
 
 class IdempotentProducer(Actor):
-    """Sends numbered records, and remembers which were acknowledged."""
+    """Sends numbered records, and stores which were acknowledged."""
 
     rest_ms = (100, 3_000)
 
-    def live(self) -> None:
-        """Open a producer, send, open the next one when it has failed for good."""
+    def run(self) -> None:
+        """Open a producer and send; open the next one after a fatal error."""
         life = 0
         while not self.must_stop:
             life += 1
@@ -41,8 +41,8 @@ class IdempotentProducer(Actor):
     def _settings(self) -> dict[str, object]:
         return {"linger_ms": self.random.choice((0, 5, 100))}
 
-    def _places(self) -> list[TopicPartition]:
-        """Where the next records go."""
+    def _next_partitions(self) -> list[TopicPartition]:
+        """The partitions of the next records."""
         count = self.random.choice((1, 3, 20))
         return [TopicPartition(PLAIN, self.random.randrange(PARTITIONS)) for _ in range(count)]
 
@@ -50,14 +50,14 @@ class IdempotentProducer(Actor):
         number = 0
         while not self.must_stop:
             sent: list[tuple[TopicPartition, bytes, Delivery]] = []
-            for tp in self._places():
+            for tp in self._next_partitions():
                 value = f"{who} {number}".encode()
                 sent.append((tp, value, out.send(tp.topic, value, partition=tp.partition)))
                 number += 1
             for tp, value, delivery in sent:
-                told = delivery.result(timeout_ms=90_000)
-                self.platform.seen.acknowledge(tp, told.offset, value)
-                self.platform.broker.promised(self.name)
+                metadata = delivery.result(timeout_ms=90_000)
+                self.platform.seen.acknowledge(tp, metadata.offset, value)
+                self.platform.broker.acknowledged_to(self.name)
             self.note("got acknowledgements of", len(sent), "records of", who)
             self.pause(*self.rest_ms)
 
@@ -70,7 +70,7 @@ class BurstProducer(IdempotentProducer):
     def _settings(self) -> dict[str, object]:
         return {"linger_ms": 0, "batch_size": BURST_BATCH_BYTES}
 
-    def _places(self) -> list[TopicPartition]:
+    def _next_partitions(self) -> list[TopicPartition]:
         return [TopicPartition(PLAIN, self.random.randrange(PARTITIONS))] * BURST_RECORDS
 
     def _send(self, out: Producer, who: str) -> None:
@@ -78,10 +78,10 @@ class BurstProducer(IdempotentProducer):
 
 
 class TransactionalProducer(Actor):
-    """Sends records in transactions, and remembers how each ended."""
+    """Sends records in transactions, and stores their outcomes."""
 
-    def live(self) -> None:
-        """Open a producer, run transactions, open the next one when it has failed for good."""
+    def run(self) -> None:
+        """Open a producer and run transactions; open the next one after a fatal error."""
         life = 0
         while not self.must_stop:
             life += 1
@@ -119,7 +119,7 @@ class TransactionalProducer(Actor):
                 if self.random.random() < 0.1:
                     self.rest(1, 20_000)
                 if place == fenced_at:
-                    with self._open(15_000) as other:  # as when two run by mistake
+                    with self._open(15_000) as other:  # as if two were started by mistake
                         other.init_transactions()
                     self.note("has fenced itself in", name)
             if fenced_at >= 0:
@@ -131,6 +131,6 @@ class TransactionalProducer(Actor):
             else:
                 out.commit_transaction()
                 transaction.outcome = "committed"
-            self.platform.broker.promised(self.name)
+            self.platform.broker.acknowledged_to(self.name)
             self.note("has", transaction.outcome, name)
             self.pause(100, 3_000)

@@ -1,4 +1,4 @@
-"""Readers: members of a consumer group, by the classic protocol or that of KIP-848."""
+"""Readers: members of a consumer group, with the classic protocol or KIP-848."""
 
 from collections.abc import Iterable
 
@@ -11,14 +11,14 @@ from millstream.simulation.actors.producers import PLAIN
 from millstream.simulation.observations import Violation
 
 MAX_POLL_INTERVAL_MS = 10_000
-SLOW_CHANCE = 0.1  # that records take a while, perhaps until others get the partitions
+SLOW_CHANCE = 0.1  # that processing is slow, possibly until other members get the partitions
 
 
 class GroupReader(Actor):
-    """Reads a topic with others of its group, commits after each poll, remembers what it had."""
+    """Reads a topic as a member of a group, commits after each poll, and stores the offsets."""
 
-    def live(self) -> None:
-        """Read until told to stop; open the next consumer when one has failed."""
+    def run(self) -> None:
+        """Read until stopped; open another consumer after an error."""
         self.protocol = self.name.split()[0]
         self.group = f"{self.protocol} readers"
         while not self.must_stop:
@@ -47,7 +47,7 @@ class GroupReader(Actor):
 
             def assigned(partitions: Iterable[TopicPartition]) -> None:
                 for tp in partitions:
-                    self._take_over(tp, reader.group_metadata().generation_id)
+                    self._set_owner(tp, reader.group_metadata().generation_id)
                     self._check_position(tp, reader.position(tp))
 
             reader.subscribe([PLAIN], RebalanceListener(assigned=assigned))
@@ -67,17 +67,17 @@ class GroupReader(Actor):
                 reader.commit()
                 for tp, end in ends.items():
                     self._committed(tp, end, owners[tp])
-                self.platform.broker.promised(self.name)
+                self.platform.broker.acknowledged_to(self.name)
                 self.note("has read", len(records), "records")
 
-    def _take_over(self, tp: TopicPartition, generation: int) -> None:
-        """A partition is ours, unless the answer that says so is older than another's."""
+    def _set_owner(self, tp: TopicPartition, generation: int) -> None:
+        """Store the new owner of a partition, unless its generation is older than another's."""
         owners = self.platform.seen.owners
         if generation >= owners.get((self.group, tp), ("", -1))[1]:
             owners[self.group, tp] = (f"{self.name}/{self.starts}", generation)
 
     def _committed(self, tp: TopicPartition, end: int, owner: tuple[str, int] | None) -> None:
-        """An offset was committed; `owner` is who had the partition when that was begun."""
+        """Store a committed offset; `owner` is the partition's owner when the commit began."""
         seen = self.platform.seen
         seen.committed[self.group, tp] = max(end, seen.committed.get((self.group, tp), 0))
         if owner is not None and owner[0] != f"{self.name}/{self.starts}":

@@ -14,22 +14,20 @@ CALM_MS = 30_000
 
 
 class RegistryActor(Actor):
-    """Registers schemas and sets levels; what it acknowledged is there after each start."""
+    """Registers schemas and sets levels; at each start all acknowledged ones must exist."""
 
-    serves = True
+    works_until_checked = True
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """Nothing is registered."""
         super().__init__(name, platform)
         self.workload = RegistryWorkload(self.random)
-        self._waits_for = "a registry that starts and takes a change"
+        self._unfinished = "a registry that starts and takes a change"
 
-    def unsettled(self) -> str:
-        """What it still waits for."""
-        return self._waits_for
+    def unfinished_work(self) -> str:
+        return self._unfinished
 
-    def live(self) -> None:
-        """Open registries until told to stop; the next one when one has failed."""
+    def run(self) -> None:
+        """Run registries until stopped; open the next one after an error."""
         while not self.must_stop:
             try:
                 with Registry(self.target) as registry:
@@ -41,11 +39,11 @@ class RegistryActor(Actor):
                 self.rest(500, 2_000)
 
     def _serve(self, registry: Registry) -> None:
-        """Change it for a while; the next one reads what this one has written."""
+        """Change the registry for a while; the next one reads the changes."""
         for _ in range(self.random.choice((3, 10, 30))):
             if not self.pause(100, 5_000):
                 return
             self.workload.change(registry, self.note)
-            self.answered()
+            self.on_acknowledged()
             if self.platform.is_calm(CALM_MS):
-                self._waits_for = ""  # it was read again without faults, and takes changes
+                self._unfinished = ""  # it was reopened without faults, and accepts changes

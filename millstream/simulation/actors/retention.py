@@ -1,4 +1,4 @@
-"""RetainedTopic: a topic that is kept for a short time, or up to a small size."""
+"""RetainedTopic: a topic with a short retention time or a small retention size."""
 
 from typing import TYPE_CHECKING
 
@@ -27,10 +27,9 @@ INVARIANT = "retention removes what is due, and nothing else"
 
 
 class RetainedTopic(Actor):
-    """Writes, and reads back: what is gone was due, and what is due goes in the end."""
+    """Writes and reads: only expired records may be missing, and in the end they must be."""
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """Nothing is written."""
         super().__init__(name, platform)
         self._by_time = name.endswith("time")
         self._tp = TopicPartition(name.replace(" ", "-"), 0)
@@ -39,8 +38,8 @@ class RetainedTopic(Actor):
         self._start = 0
         self._power_losses = 0
 
-    def live(self) -> None:
-        """Write and check until sent to stop; then wait for everything to be due."""
+    def run(self) -> None:
+        """Write and check until stopped; then wait until all records have expired."""
         self._create()
         while not self.must_stop:
             try:
@@ -79,7 +78,7 @@ class RetainedTopic(Actor):
                 before, _ = self._values.setdefault(stored.offset, (value, stored.timestamp_ms))
                 if before != value:
                     self._fail(f"offset {stored.offset} was acknowledged for two records")
-                self.platform.broker.promised(self.name)
+                self.platform.broker.acknowledged_to(self.name)
 
     def _check(self) -> None:
         found: dict[int, bytes] = {}
@@ -90,7 +89,9 @@ class RetainedTopic(Actor):
             while reader.position(self._tp) < end and not self.must_stop:
                 for record in reader.poll(timeout_ms=1_000):
                     found[record.offset] = record.value or b""
-            gone_before = reader.beginning_offsets([self._tp])[self._tp]  # some may go meanwhile
+            gone_before = reader.beginning_offsets([self._tp])[
+                self._tp
+            ]  # some may expire meanwhile
         if not self.must_stop:
             self.note("has read", self._tp, "from", start, "to", end)
             self._check_start(start)
@@ -110,10 +111,10 @@ class RetainedTopic(Actor):
         self._start, self._power_losses = start, losses
 
     def _end_of_holes(self, found: dict[int, bytes], start: int, end: int) -> int:
-        """The offset after the last record that is missing, if the power was ever lost.
+        """The offset after the last missing record, if there was a power loss.
 
-        Of several segments that were removed the first may be back then, and the next one not.
-        Nothing is wrong with that if both were due.
+        After a power loss, the first of several removed segments may exist again, and the next one
+        not. That is correct if both had expired.
         """
         if not self._power_losses:
             return 0
@@ -137,10 +138,10 @@ class RetainedTopic(Actor):
                 self._fail(f"offset {offset} is gone after {now_ms - timestamp_ms} ms")
 
     def _await_expiry(self) -> None:
-        """Faults have stopped: what is due goes soon."""
+        """Wait until expired records are removed, without faults."""
         clock = self.platform.clock_of(self.platform.actors["broker"])
         if clock.ahead_ms < 0:
-            return  # records seem to be younger than they are
+            return  # records seem newer than they are
         start = end = 0
         most = 0 if self._by_time else (RETENTION_BYTES + SEGMENT_BYTES) // RECORD_BYTES[0]
         with consumer(self.target, **CLIENT) as reader:

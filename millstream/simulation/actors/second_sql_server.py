@@ -1,7 +1,7 @@
-"""SecondSqlServerActor: another server of the same service, which follows what the first one does.
+"""SecondSqlServerActor: another server of the same service, which follows the first one.
 
-It has the same service id and shares the queries with the first. Now and then it gets a statement
-of its own, which the first one must learn of.
+It has the same service id and shares the queries. From time to time it gets statements of its own,
+which the first one must follow.
 """
 
 from typing import TYPE_CHECKING
@@ -24,37 +24,36 @@ if TYPE_CHECKING:
     from millstream.simulation.simulated_platform import Platform
 
 FIRST = "sql"
-APART_MS = 40_000  # for which two servers may know different things when nothing goes wrong
-AFTER_FAULTS_MS = 60_000  # until which they may still wait for answers
-STATEMENT_SHARE = 0.2  # of the seconds in which it asks whether to send one
+APART_MS = 40_000  # how long the states of two servers may differ without faults
+AFTER_FAULTS_MS = 60_000  # how long after a fault they may still wait for responses
+STATEMENT_SHARE = 0.2  # chance of a statement, each time
 STATEMENTS_MAX = 3
 
 
 class SecondSqlServerActor(Actor):
-    """Runs an engine of the service, and compares what it knows with what the first one knows."""
+    """Runs an engine of the service, and compares its state with that of the first one."""
 
-    serves = True
+    works_until_checked = True
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """Nothing runs."""
         super().__init__(name, platform)
         self.engine: Engine | None = None
-        self.made: dict[str, bool] = {}  # streams that it was told to make: whether it has answered
-        self._apart_ms: int | None = None  # since when the two know different things
+        self.made: dict[str, bool] = {}  # streams to create: whether they were acknowledged
+        self._apart_ms: int | None = None  # since when their states differ
 
     @property
     def first(self) -> SqlServerActor | None:
-        """The server that has the script."""
+        """The server that runs the script."""
         found = self.platform.actors.get(FIRST)
         return found if isinstance(found, SqlServerActor) else None
 
     @property
     def known(self) -> object:
-        """What it knows; None while it does not run."""
+        """Its state; None while it does not run."""
         return known_to(self.engine) if self.is_alive else None
 
-    def live(self) -> None:
-        """Run engines until told to stop; the next one when one could not start."""
+    def run(self) -> None:
+        """Run engines until stopped; start the next one after an error."""
         assert self.machine is not None
         self.engine = None
         if self.first is not None:
@@ -71,7 +70,7 @@ class SecondSqlServerActor(Actor):
             )
             try:
                 with engine:
-                    self._check_made(engine)
+                    self._check_created(engine)
                     self.engine = engine
                     self.note("runs")
                     self._serve(engine)
@@ -84,9 +83,9 @@ class SecondSqlServerActor(Actor):
     def _serve(self, engine: Engine) -> None:
         while self.rest(1_000, 10_000):
             if len(self.made) < STATEMENTS_MAX and self.random.random() < STATEMENT_SHARE:
-                self._make(engine, f"NOTES_{len(self.made)}")
+                self._create_stream(engine, f"NOTES_{len(self.made)}")
 
-    def _make(self, engine: Engine, name: str) -> None:
+    def _create_stream(self, engine: Engine, name: str) -> None:
         self.made[name] = False
         text = (
             f"CREATE STREAM {name} (id STRING KEY, n INT) "
@@ -99,24 +98,23 @@ class SecondSqlServerActor(Actor):
             return
         self.made[name] = True
         self.note("has made", name)
-        self.answered()
+        self.on_acknowledged()
 
-    def _check_made(self, engine: Engine) -> None:
-        """What was acknowledged by this server, or by the first, is there after a start."""
+    def _check_created(self, engine: Engine) -> None:
+        """Check that acknowledged statements still exist after a start."""
         lost = [n for n, done in self.made.items() if done and n not in sources(engine)]
         if lost:
             raise Violation("a statement that was acknowledged is kept", f"{lost} after a start")
 
-    # --- from outside ---------------------------------------------------------------------------
+    # --- called by the platform -----------------------------------------------------------------
 
     def agrees(self) -> bool:
-        """Whether both know the same, as far as both run."""
+        """Whether both servers have the same state, if both run."""
         first, mine = self.first, self.known
         theirs = None if first is None else known_to(first.engine) if first.is_alive else None
         return mine is None or theirs is None or mine == theirs
 
-    def unsettled(self) -> str:
-        """What it still waits for."""
+    def unfinished_work(self) -> str:
         engine = self.engine
         if not self.is_alive or engine is None:
             return "a second server that runs"
@@ -130,8 +128,8 @@ class SecondSqlServerActor(Actor):
             return "the same catalog on both servers"
         return ""
 
-    def check_always(self) -> None:
-        """Called from outside of all threads: it must not wait."""
+    def check_invariants(self) -> None:
+        """Check without waiting: no simulated thread calls this."""
         now_ms = self.platform.simulation.scheduler.now_us // 1_000
         if self.engine is not None and self.is_alive:
             check_failures(self.platform, self.engine)

@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, object] = {
     "ksql.query.retry.backoff.initial.ms": 1_000,
     "ksql.query.retry.backoff.max.ms": 10_000,
 }
-# What the process is started with, one after the other: nothing of it may change a running query.
+# Settings of successive starts: they must not change running queries.
 OTHER_SETTINGS: Sequence[Mapping[str, object]] = (
     {"ksql.persistence.default.format.value": "JSON", "ksql.streams.commit.interval.ms": 1_000},
     {
@@ -46,24 +46,23 @@ OTHER_SETTINGS: Sequence[Mapping[str, object]] = (
     },
 )
 DATA = "/data"
-SCHEMAS_SHARE = 0.3  # of the servers that are alone
-FOLLOWING = 0.5  # of the servers look for commands of others
-SOON_CALM_MS = 1_000  # after the last fault the rest of a script need not wait for more of them
-CALM_MS = 90_000  # after the last fault nothing is slow any more
-PROMPT_MS = 8_000  # for the results of a row, when nothing goes wrong
+SCHEMAS_SHARE = 0.3  # of the single servers
+FOLLOWING = 0.5  # of the servers follow commands of others
+SOON_CALM_MS = 1_000  # after the last fault the script continues faster
+CALM_MS = 90_000  # how long after the last fault something may be slow
+PROMPT_MS = 8_000  # for the results of a row, without faults
 PROBES = 3
-EXPLAINED_MS = 400_000  # a query may give up on a broker that was away up to then
+EXPLAINED_MS = 400_000  # how long after a fault a query may fail because of it
 SECOND = "second sql"
-PAUSED_MS = 5_000  # until which a paused query may still take what was on its way
+PAUSED_MS = 5_000  # how long a paused query may still fetch
 
 
 class SqlServerActor(Actor):
-    """Carries out a script, and checks its results; see SqlWorkload."""
+    """Runs a script of statements, and checks the results; see SqlWorkload."""
 
-    serves = True
+    works_until_checked = True
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """Choose a script."""
         super().__init__(name, platform)
         self._has_schemas = has_schemas(platform.scenario)
         self.workload = SqlWorkload(self.random, has_schemas=self._has_schemas)
@@ -71,27 +70,28 @@ class SqlServerActor(Actor):
         self._first = self.random.randrange(len(OTHER_SETTINGS))
         self._follows = self.random.random() < FOLLOWING  # it costs as much as a query
         self._is_one_of_two = SECOND in platform.scenario.actors
-        self.others_agree: Callable[[], bool] = lambda: True  # whether they know what it knows
+        self.others_agree: Callable[[], bool] = lambda: (
+            True
+        )  # whether the other server has the same state
         self.other_engine: Callable[[], Engine | None] = lambda: None
-        self._waits_for = "its script"
+        self._unfinished = "its script"
         self._has_started_calmly = False
-        # Where paused queries read: since when, and the offset.
+        # Positions of paused queries: since when, and the offset.
         self._positions: dict[str, dict[tuple[int, TopicPartition], tuple[int, int]]] = {}
 
-    def unsettled(self) -> str:
-        """What it still waits for."""
-        return self._waits_for
+    def unfinished_work(self) -> str:
+        return self._unfinished
 
     @property
     def has_failed_query(self) -> bool:
-        """Whether one waits to be started again; looked at from outside of its threads."""
+        """Whether a query waits to be restarted; called outside of its threads."""
         if self.engine is None or not self.is_alive:
             return False
         running = list(self.engine.commands.running.values())
         return any(each.runtime.state is QueryState.ERROR for each in running)
 
-    def live(self) -> None:
-        """Run engines until told to stop; the next one when one could not start."""
+    def run(self) -> None:
+        """Run engines until stopped; start the next one after an error."""
         assert self.machine is not None
         self.engine = None
         while not self.must_stop:
@@ -107,7 +107,7 @@ class SqlServerActor(Actor):
             )
             try:
                 with registry or nullcontext(), engine, TopicReading(self.target) as reading:
-                    if registry is not None:  # a column that is added is not compatible
+                    if registry is not None:  # an added column is not compatible
                         registry.set_level(None, CompatibilityLevel.NONE)
                     self.engine = engine
                     self.note("runs")
@@ -117,7 +117,7 @@ class SqlServerActor(Actor):
                             reading,
                             self.note,
                             self._wait,
-                            self.answered,
+                            self.on_acknowledged,
                             self.other_engine,
                         )
                     )
@@ -151,8 +151,8 @@ class SqlServerActor(Actor):
             self._wait(5_000)
         if not self._has_started_calmly:
             self._has_started_calmly = True
-            return  # the next engine finds what this one could not delete
-        while self._waits_for:
+            return  # the next engine deletes what this one could not
+        while self._unfinished:
             self._finish(server)
         while self.rest(5_000, 5_000):
             pass
@@ -164,10 +164,10 @@ class SqlServerActor(Actor):
             step = self.workload.script.steps[self.workload.script.next]
             self.note("could not do", step.name, type(error).__name__, error.message[:300])
 
-    # --- what must hold -------------------------------------------------------------------------
+    # --- invariants -----------------------------------------------------------------------------
 
     def _check_places(self, engine: Engine) -> None:
-        """What was made is where it was, whatever the settings of this start."""
+        """Check that topics and formats have not changed with the settings of this start."""
         for name, made in self.workload.made.items():
             found = engine.state.catalog.sources.get(name)
             if found is not None and (found.topic, found.value_format.name) != (
@@ -181,11 +181,11 @@ class SqlServerActor(Actor):
                 )
 
     def _finish(self, server: SqlServer) -> None:
-        """Without faults all queries run, all results are there, and new ones come promptly."""
+        """Check without faults that all queries run, and that results are complete and prompt."""
         try:
             self._complete(server)
             for _ in range(PROBES):
-                self._waits_for = "prompt results"
+                self._unfinished = "prompt results"
                 for step in self.workload.insert_at_once():
                     step.run(server)
                 found = self._differences_within(PROMPT_MS, server)
@@ -197,13 +197,13 @@ class SqlServerActor(Actor):
             if server.engine.registry is not None:
                 self.workload.check_schemas(server.reading, server.engine.registry)
             with TopicReading(self.target) as again:
-                self._waits_for = _shown(self.workload.differences(again))
+                self._unfinished = _shown(self.workload.differences(again))
         except MillstreamError as error:
             self.note("could not check", type(error).__name__, error.message[:300])
             self._wait(1_000)
 
     def _differences_within(self, limit_ms: int, server: SqlServer) -> Mapping[str, str]:
-        """What is not as it should be when the time is up; nothing as soon as all is."""
+        """Wait until there are no differences; returns those that remain after the limit."""
         waited_ms, wait_ms = 0, 1_000
         while True:
             wait_ms = min(wait_ms, limit_ms - waited_ms)
@@ -221,15 +221,15 @@ class SqlServerActor(Actor):
             }
             bad = {name: state.value for name, state in states.items() if state is QueryState.ERROR}
             missing = set(server.engine.state.queries) - set(states)
-            self._waits_for = _shown(self.workload.differences(server.reading))
+            self._unfinished = _shown(self.workload.differences(server.reading))
             if bad or missing:
-                self._waits_for += f" queries {bad} do not run, {missing} were not launched"
-            if not self._waits_for:
+                self._unfinished += f" queries {bad} do not run, {missing} were not launched"
+            if not self._unfinished:
                 return
             self._wait(1_000)
 
     def _check_nothing_left(self, server: SqlServer) -> None:
-        """There is no state, internal topic or group of a query that was dropped."""
+        """Check that dropped queries have left no state, internal topic or group."""
         engine = server.engine
         known = {engine.commands.launcher.application_id(each) for each in engine.state.queries}
         with admin(engine.commands.launcher.clients) as asking:
@@ -244,8 +244,8 @@ class SqlServerActor(Actor):
         if left:
             raise Violation("a dropped query leaves nothing behind", str(sorted(left)))
 
-    def check_always(self) -> None:
-        """Called from outside of all threads: it must not wait."""
+    def check_invariants(self) -> None:
+        """Check without waiting: no simulated thread calls this."""
         if self.engine is None or not self.is_alive:
             return
         check_failures(self.platform, self.engine)
@@ -254,8 +254,8 @@ class SqlServerActor(Actor):
                 self._check_paused(query_id, query.runtime)
 
     def _check_paused(self, query_id: str, runtime: AppRuntime) -> None:
-        """A paused query reads nothing."""
-        app = runtime._app  # noqa: SLF001 - looked at from outside of all threads
+        """Check that a paused query does not fetch."""
+        app = runtime._app  # noqa: SLF001 - read outside of all threads
         if app is None or runtime.state is not QueryState.PAUSED:
             self._positions.pop(query_id, None)
             return
@@ -279,21 +279,21 @@ class SqlServerActor(Actor):
 def has_schemas(scenario: Scenario) -> bool:
     """Whether the server has a registry in its process, and its rows have schemas.
 
-    A registry of its own needs the topic of the schemas for itself.
+    A registry of its own must be the only writer of the schemas topic.
     """
     share = Random(f"{scenario.seed}/schemas").random()
     return share < SCHEMAS_SHARE and not {SECOND, "registry"} & set(scenario.actors)
 
 
 def positions(consumer: Consumer) -> dict[TopicPartition, int]:
-    """Where a consumer reads, as far as it knows."""
-    # Without the lock: no thread runs, so nobody can wait for it.
+    """The fetch positions of a consumer."""
+    # Without the lock, because no thread runs.
     states = consumer._positions._states  # type: ignore[attr-defined] # noqa: SLF001
     return {tp: each.fetch_offset for tp, each in states.items()}
 
 
 def check_failures(platform: "Platform", engine: Engine) -> None:
-    """No query of a server has failed but by a fault."""
+    """Check that queries have failed only because of faults."""
     now_ms = platform.simulation.scheduler.now_us // 1_000
     faults = platform.scenario.faults
     last_ms = max((each.end_ms for each in faults if each.at_ms <= now_ms), default=0)
@@ -310,7 +310,7 @@ def check_failures(platform: "Platform", engine: Engine) -> None:
 
 
 class Stopped(Exception):
-    """The server is asked to stop, in the middle of its script."""
+    """The server was asked to stop during its script."""
 
 
 def _is_of(name: str, application_id: str) -> bool:

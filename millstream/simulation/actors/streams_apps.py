@@ -1,4 +1,4 @@
-"""StreamsApplication: an exactly-once application, of which several instances share the work.
+"""StreamsApplication: an exactly-once application with one or more instances.
 
 plain -> repartitioned by group -> counts          store, topic
                                 -> window-counts   the same by minute
@@ -28,11 +28,11 @@ OUTPUTS = (COUNTS, WINDOW_COUNTS, JOINED)
 GROUPS = 5
 WINDOW = timedelta(minutes=1)
 CLOSE = timedelta(milliseconds=100)  # how far apart joined records may be
-GRACE = timedelta(days=2)  # more than clocks jump: no record is late
+GRACE = timedelta(days=2)  # longer than clock jumps: no record is late
 
 
 def group_of(value: bytes) -> str:
-    """The group of a record: by the number that its producer gave it."""
+    """The group of a record, by its number."""
     return str(_number(value) % GROUPS)
 
 
@@ -57,7 +57,7 @@ def pair(left: bytes, right: bytes) -> bytes:
 
 @cache
 def topology() -> Topology:
-    """What the application does; drawn at the top."""
+    """The topology of the application; see the diagram above."""
     builder = StreamsBuilder()
     numbers = builder.stream(PLAIN, value=bytes).select_key(lambda _, value: group_of(value))
     numbers = numbers.repartition(partitions=2, name="groups", key=str, value=bytes)
@@ -78,10 +78,10 @@ def topology() -> Topology:
 
 
 class StreamsApplication(Actor):
-    """One instance; the others have the same application id and machines of their own."""
+    """One instance of the application, on a machine of its own."""
 
-    def live(self) -> None:
-        """Run until told to stop; start again when it has failed, as users do."""
+    def run(self) -> None:
+        """Run until stopped; restart after a failure."""
         assert self.machine is not None
         settings: dict[str, Any] = dict(
             self.platform.scenario.application
@@ -115,9 +115,9 @@ class StreamsApplication(Actor):
             self.rest(500, 2_000)
 
     def _at_point_of_commit(self, point: str) -> None:
-        """Remember which tasks were committed, and in which generation of the group.
+        """Store which tasks were committed, and in which generation of the group.
 
-        The generation is that of the beginning: the heartbeat may lose it before the commit ends.
+        The generation is that of the commit's start: a heartbeat may change it before the end.
         """
         for runner in self._app.runners:
             if runner.tasks is None or runner.consumer is None:
@@ -134,5 +134,5 @@ class StreamsApplication(Actor):
         try:
             for task in tasks:
                 self.platform.seen.commit_task(task, commit)
-        except Violation as violation:  # the runner's thread must not get it
+        except Violation as violation:  # it must not be raised in the runner's thread
             self.platform.report(violation)

@@ -1,4 +1,4 @@
-"""TopicChanges: topics are created, filled, shrunk, deleted and created again under their names."""
+"""TopicChanges: creates, fills, truncates, deletes and recreates topics."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ NAMES = ("changing 0", "changing 1", "compacted", "forgetful")
 SMALL = {"segment.bytes": "1000"}
 COMPACTING = SMALL | {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 COMPACTED = {
-    "compacted": COMPACTING,  # tombstones stay for a day, which is longer than clocks jump
+    "compacted": COMPACTING,  # tombstones are kept for a day, longer than clock jumps
     "forgetful": COMPACTING | {"delete.retention.ms": "1000"},
 }
 KEYS = 5
@@ -31,27 +31,26 @@ Pair = tuple[bytes, bytes | None]
 
 @dataclass(slots=True)
 class Content:
-    """What a topic must hold: it is None when it does not exist, or nobody knows."""
+    """The expected content of a topic."""
 
     records: dict[int, Pair] = field(default_factory=dict)
-    start: int = 0  # what is before it may be gone
-    deleted: int = 0  # what is before it must be gone, unless the broker has crashed since
-    crashes: int = 0  # of the broker, when it was deleted
+    start: int = 0  # earlier records may be deleted
+    deleted: int = 0  # earlier records must be deleted, unless the broker has crashed since
+    crashes: int = 0  # of the broker, before the deletion
     is_known: bool = True
 
 
 class TopicChanges(Actor):
-    """One step after the other; after each the topic is read, and compared with what it must be."""
+    """Changes topics step by step, and compares them with their expected content."""
 
     def __init__(self, name: str, platform: "Platform") -> None:
-        """No topic exists."""
         super().__init__(name, platform)
         self.topics: dict[str, Content] = {}
         self._names_used_before: set[str] = set()
         self._number = 0
 
-    def live(self) -> None:
-        """Change topics until told to stop."""
+    def run(self) -> None:
+        """Change topics until stopped."""
         with admin(
             self.target, request_timeout_ms=10_000, default_api_timeout_ms=20_000
         ) as cluster:
@@ -68,14 +67,14 @@ class TopicChanges(Actor):
         if content is None:
             self._create(cluster, name)
         elif not content.is_known:
-            self._delete(cluster, name)  # after an answer that never came
+            self._delete(cluster, name)  # after a response that was lost
         elif name not in cluster.list_topics():
             details = f"{name} was created, and does not exist"
             self.platform.report(Violation("a topic holds what was written to it", details))
         else:
             steps: list[Callable[[ClusterAdmin, str], None]] = [self._fill, self._fill, self._check]
             if name not in COMPACTED:
-                steps += [self._shrink, self._check]
+                steps += [self._truncate, self._check]
             steps += [self._delete] if self.random.random() < 0.4 else []
             self.random.choice(steps)(cluster, name)
 
@@ -103,7 +102,7 @@ class TopicChanges(Actor):
                 key = b"%d" % self.random.randrange(KEYS)
                 is_tombstone = name in COMPACTED and self.random.random() < TOMBSTONE_CHANCE
                 if is_tombstone and self._number % 2:
-                    key = b"left %d" % self._number  # nothing replaces it: it must stay
+                    key = b"left %d" % self._number  # nothing replaces it: it must be kept
                 value = None if is_tombstone else b"%d" % self._number
                 sent.append((key, value, out.send(name, value, key=key, partition=0)))
             for key, value, delivery in sent:
@@ -111,15 +110,15 @@ class TopicChanges(Actor):
         content.is_known = True
         self.note("has filled", tp, "with", len(sent), "records")
         if name in self._names_used_before:
-            self.platform.actors["broker"].answered()
+            self.platform.actors["broker"].on_acknowledged()
 
-    def _shrink(self, cluster: ClusterAdmin, name: str) -> None:
+    def _truncate(self, cluster: ClusterAdmin, name: str) -> None:
         content = self.topics[name]
         if not content.records:
             return
         crashes = self._crashes()
         before = self.random.choice(list(content.records))
-        content.start = max(content.start, before)  # also when the answer is lost
+        content.start = max(content.start, before)  # also if the response is lost
         tp = TopicPartition(name, 0)
         _succeed(cluster.delete_records({tp: before}), ErrorCode.OFFSET_OUT_OF_RANGE)
         content.deleted, content.crashes = before, crashes
@@ -134,13 +133,15 @@ class TopicChanges(Actor):
         content, tp = self.topics[name], TopicPartition(name, 0)
         found = self._read(tp)
         if self.must_stop:
-            return  # perhaps before all was read
+            return  # possibly before all records were read
         expected = {o: each for o, each in content.records.items() if o >= content.start}
         if name in COMPACTED:
             last = {key: offset for offset, (key, _) in sorted(expected.items())}
             expected = {offset: expected[offset] for offset in last.values()}
         wrong = [offset for offset, each in expected.items() if found.get(offset) != each]
-        if name == "forgetful":  # its tombstones may be gone, but then with all of their keys
+        if (
+            name == "forgetful"
+        ):  # its tombstones may be deleted, together with all records of their keys
             values = dict(found[offset] for offset in sorted(found))
             wrong = [o for o in wrong if expected[o][1] or values.get(expected[o][0])]
         wrong += [offset for offset, each in found.items() if content.records.get(offset) != each]
@@ -177,7 +178,7 @@ class TopicChanges(Actor):
 
 
 def _succeed(results: Results[Any, Any], *fine: ErrorCode) -> None:
-    """Raise the error of an answer, unless it says that the wish was fulfilled before."""
+    """Raise the error of a result, unless it is one of those that are fine."""
     for error in results.errors.values():
         if error.code not in fine:
             raise error

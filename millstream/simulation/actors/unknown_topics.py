@@ -1,4 +1,4 @@
-"""UnknownTopics: asks for many topics that do not exist, which makes them."""
+"""UnknownTopics: requests metadata of many unknown topics, which creates them."""
 
 from broker.client import admin, consumer
 from broker.errors import MillstreamError
@@ -10,21 +10,21 @@ CLIENT = {"request_timeout_ms": 10_000, "default_api_timeout_ms": 20_000}
 
 
 class UnknownTopics(Actor):
-    """Asks for them with one request, then deletes them."""
+    """Requests topics with one request, then deletes them."""
 
-    def live(self) -> None:
-        """Until told to stop."""
+    def run(self) -> None:
+        """Request topics until stopped."""
         number = 0
         while not self.must_stop:
             number += 1
             names = [f"unknown-{number}-{each}" for each in range(AT_ONCE)]
             try:
-                self._ask(names)
+                self._request(names)
             except MillstreamError as error:
                 self.note("was refused:", type(error).__name__, error.message[:120])
             self.rest(5_000, 60_000)
 
-    def _ask(self, names: list[str]) -> None:
+    def _request(self, names: list[str]) -> None:
         partitions = [TopicPartition(name, 0) for name in names]
         try:
             with consumer(self.target, auto_offset_reset="earliest", **CLIENT) as reader:

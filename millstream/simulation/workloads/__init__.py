@@ -1,1 +1,1 @@
-"""Workloads: what simulated servers are asked to do; they outlive the processes that die."""
+"""Workloads: the requests to simulated servers, and the expected results."""

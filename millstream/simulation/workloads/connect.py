@@ -1,8 +1,8 @@
-"""ConnectWorkload: what users do with connectors, from a seed, and what must come of it.
+"""ConnectWorkload: what users do with connectors, from a seed, and the expected results.
 
-A source reads files into a topic, a sink writes the topic into a ledger (see lines.py), and a spare
-source comes and goes. What was acknowledged is known here; a change that was cut off by a kill may
-have been written or not, and is asked for again.
+A source reads files into a topic, a sink writes the topic to a ledger (see lines.py), and a spare
+source is created and deleted. Acknowledged changes are known here; a change that was interrupted by
+a kill may or may not have been written, and is requested again.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ TOPIC, SPARE_TOPIC, LETTERS = "lines", "spare-lines", "dead-lines"
 SOURCE, SINK, SPARE = "source", "sink", "spare"
 PLUGINS = "millstream.simulation.workloads.lines"
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
-MESSAGE_BYTES = "1000"  # what the dead letter topic takes at first, if it refuses some
+MESSAGE_BYTES = "1000"  # the first limit of the dead letter topic, if it refuses some
 ENOUGH_BYTES = "100000"
 # How long users leave a connector paused or stopped, and whether they restart the worker meanwhile.
 HOLDS = ((3_000, False), (30_000, False), (30_000, True))
@@ -43,7 +43,7 @@ KEPT = "an acknowledged configuration is kept"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a user wants of a connector."""
+    """The configuration and state that a user wants."""
 
     config: Mapping[str, str]
     state: TargetState = TargetState.STARTED
@@ -51,18 +51,18 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that a user does, perhaps with a connector that is another one afterwards."""
+    """An action of a user, and the connector's state afterwards."""
 
     name: str
     run: Callable[[Herder], object]
     connector: str = ""
     after: Callable[[], Wanted | None] | None = None
-    pause_ms: int = 0  # how long the user waits then
+    pause_ms: int = 0  # how long the user waits afterwards
     restarts: bool = False  # whether the worker is restarted before that
 
 
 class ConnectWorkload:
-    """The script, and what was acknowledged; lives outside of the process that is killed."""
+    """The script, and acknowledged changes; it survives the killed process."""
 
     def __init__(self, random: Random, work_ms: int, now_us: Callable[[], int]) -> None:
         """Choose the settings and the steps."""
@@ -72,15 +72,15 @@ class ConnectWorkload:
         self._settings = _Settings(random, exactly_once=self.exactly_once)
         count = min(120, max(30, work_ms // 1_500))
         self.outside = OUTSIDE["lines"] = Outside(count, self._refuses_letters, now_us)
-        self.known: dict[str, Wanted | None] = {}  # as it was acknowledged
-        self.pending: dict[str, Wanted | None] = {}  # what may have been written
-        self.still_ms: dict[str, int] = {}  # since when connectors shall do nothing
+        self.known: dict[str, Wanted | None] = {}  # acknowledged
+        self.pending: dict[str, Wanted | None] = {}  # requested, and possibly written
+        self.still_ms: dict[str, int] = {}  # since when connectors must do nothing
         self.steps = list(self._chosen_steps())
         self.next = 0
 
     @property
     def worker_settings(self) -> dict[str, str]:
-        """Of the worker; all lives have the same."""
+        """The settings of the worker, the same at each start."""
         return self._settings.worker
 
     @property
@@ -114,7 +114,7 @@ class ConnectWorkload:
         initial = state if held else None
 
         def run(herder: Herder) -> None:
-            if name in herder.connectors():  # by an attempt that was not answered
+            if name in herder.connectors():  # created by an attempt without a response
                 herder.put_config(name, config)
                 if held:
                     herder.pause(name)
@@ -175,12 +175,12 @@ class ConnectWorkload:
         yield Step(f"restart {name}, {kind}", run)
 
     def _create_again(self, name: str) -> Iterator[Step]:
-        """Delete a connector; one of its name goes on where it ended."""
+        """Delete and recreate a connector, which continues from its offsets."""
         yield self._delete(name)
         yield self._create(name, self._settings.changed(name))
 
     def _spare(self) -> Iterator[Step]:
-        """A connector that is gone afterwards; it may never have done anything."""
+        """Create a connector and delete it, possibly before it has done anything."""
         yield self._create(SPARE, self._settings.spare(), held=self._random.random() < 0.3)
         yield self._delete(SPARE)
 
@@ -190,7 +190,7 @@ class ConnectWorkload:
         return known
 
     def run_next(self, herder: Herder, note: Callable[..., None]) -> Step:
-        """Do the next step; raises what the herder raises, and then nobody knows."""
+        """Do the next step; after an error of the herder, its outcome is unknown."""
         step = self.steps[self.next]
         note("begins", step.name)
         if step.after is None:
@@ -210,10 +210,10 @@ class ConnectWorkload:
         self.next += 1
         return step
 
-    # --- what is kept ---------------------------------------------------------------------------
+    # --- acknowledged changes -------------------------------------------------------------------
 
     def check_known(self, herder: Herder) -> None:
-        """All that was acknowledged is there, and nothing else."""
+        """Check that connectors are as acknowledged."""
         for name in dict.fromkeys((*self.known, *self.pending, *herder.connectors())):
             self._check_one(herder, name)
 
@@ -234,7 +234,7 @@ class ConnectWorkload:
     def repair(
         self, herder: Herder, target: Target, note: Callable[..., None], *, explained: bool
     ) -> None:
-        """Restart what has failed, as an operator would, after the cause was removed."""
+        """Restart what has failed, after removing the cause."""
         for name in herder.connectors():
             for trace in _failures(herder, name):
                 is_letter = self._refuses_letters and "dead letter" in trace
@@ -247,7 +247,7 @@ class ConnectWorkload:
                 herder.restart(name, RestartRequest(include_tasks=True, only_failed=True))
 
     def prepare(self, target: Target) -> None:
-        """Create the topics, so that nobody else makes them with one partition."""
+        """Create the topics, so that they are not created with one partition."""
         letters = {"max.message.bytes": MESSAGE_BYTES} if self._refuses_letters else {}
         new = [NewTopic(TOPIC, FILES), NewTopic(LETTERS, 1, configs=letters)]
         with admin(target, default_api_timeout_ms=20_000) as cluster:
@@ -258,11 +258,11 @@ class ConnectWorkload:
     # --- results --------------------------------------------------------------------------------
 
     def missing(self, herder: Herder, reading: TopicReading) -> str:
-        """What is not as it must be in the end; empty when all is."""
+        """Describe what is missing from the final state; empty if nothing."""
         found = self.not_running(herder)
         delivered = Counter(self.outside.delivered[SINK])
         letters = Counter(text(value) for _, _, value, _ in reading.records(LETTERS))
-        # After what was made of them, for more of them come.
+        # Read after its results, because more lines arrive.
         written = [(partition, text(value)) for partition, _, value, _ in reading.records(TOPIC)]
         found += self._missing_lines(written)
         lines = {line for _, line in written}
@@ -276,7 +276,7 @@ class ConnectWorkload:
         return "; ".join(found)
 
     def not_running(self, herder: Herder) -> list[str]:
-        """Connectors that should run, and do not."""
+        """Connectors that should run and do not."""
         return [f"{name} {each}" for name in self.known for each in self._not_running(herder, name)]
 
     def _not_running(self, herder: Herder, name: str) -> Iterator[str]:
@@ -315,8 +315,10 @@ class _Settings:
     def __init__(self, random: Random, *, exactly_once: bool) -> None:
         self._random = random
         self._tag = 0
-        self._is_short = random.random() < 0.5  # the converters leave out what they refuse
-        self._filters = random.random() < 0.4  # a transform of the sink refuses, no converter
+        self._is_short = random.random() < 0.5  # the converters omit what they refuse
+        self._filters = (
+            random.random() < 0.4
+        )  # a transform of the sink refuses, instead of a converter
         self._is_lazy = random.random() < 0.5
         self._boundary = random.choice(("poll", "poll", "interval"))
         self.worker = {
@@ -352,11 +354,11 @@ class _Settings:
         }
 
     def changed(self, name: str) -> dict[str, str]:
-        """Another configuration of a connector."""
+        """A new configuration of a connector."""
         return self.sink() if name == SINK else self.source()
 
     def source(self) -> dict[str, str]:
-        """Of the source."""
+        """A configuration of the source."""
         return {
             **self._new("LineSource", SOURCE),
             "topic": TOPIC,
@@ -370,11 +372,11 @@ class _Settings:
         }
 
     def spare(self) -> dict[str, str]:
-        """Of the source that comes and goes."""
+        """A configuration of the spare source."""
         return {**self.source(), "name": SPARE, "topic": SPARE_TOPIC}
 
     def sink(self) -> dict[str, str]:
-        """Of the sink."""
+        """A configuration of the sink."""
         config = {
             **self._new("LedgerSink", SINK),
             "topics": TOPIC,
@@ -388,7 +390,7 @@ class _Settings:
 
 
 def allow_letters(target: Target) -> None:
-    """Let the dead letter topic take long records."""
+    """Allow large records in the dead letter topic."""
     with admin(target, default_api_timeout_ms=20_000) as cluster:
         change = ConfigChange("max.message.bytes", ENOUGH_BYTES)
         cluster.alter_configs({ConfigResource("topic", LETTERS): [change]}).all()
@@ -400,7 +402,7 @@ def text(value: bytes | None) -> str:
 
 
 def _found(herder: Herder, name: str) -> Wanted | None:
-    found = herder._configs.connector(name)  # noqa: SLF001 - nobody else tells the wanted state
+    found = herder._configs.connector(name)  # noqa: SLF001 - the only way to read the wanted state
     return None if found is None else Wanted(found.config, found.target_state)
 
 
@@ -433,5 +435,5 @@ def _lack(where: str, lines: set[str], there: Mapping[str, int]) -> Iterator[str
 
 
 def partitions() -> list[TopicPartition]:
-    """Those that the sink reads."""
+    """The partitions that the sink reads."""
     return [TopicPartition(TOPIC, file) for file in range(FILES)]

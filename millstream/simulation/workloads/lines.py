@@ -1,14 +1,14 @@
 """Connectors of simulated workers: files of numbered lines are read, and a ledger is written.
 
 Both systems are models that survive the worker. A source task reads some of two files, line by
-line; each file has its own partition in the topic. Some lines cannot be written, some that were
-written cannot be read:
+line; each file has its own partition in the topic. Some lines cannot be written, and some written
+ones cannot be read:
 
     1 17 tag-3               file, number, and the setting `tag` of the connector
     0 4 tag-3 unwritable     refused by the converter of the source
     1 9 tag-0 unreadable     refused by the converter or the transform of the sink
 
-A ledger keeps what a sink task has flushed; what was only put is lost when the worker dies.
+A ledger has what sink tasks have flushed; records that were only put are lost with the worker.
 """
 
 from collections import Counter, defaultdict
@@ -36,14 +36,14 @@ LARGE = " large" * 400  # more than a small limit of the dead letter topic
 
 @dataclass(slots=True)
 class Outside:
-    """The systems that connectors read and write, and what they have seen of connectors."""
+    """The systems that connectors read and write, and what connectors did to them."""
 
     count: int  # of lines in each file
     large_letters: bool = False  # whether some unreadable lines are long
     now_us: Callable[[], int] = lambda: 0
     touched_ms: dict[str, int] = field(default_factory=dict)  # when a connector last did something
     delivered: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    # Up to which offset a sink has let partitions be committed.
+    # The offsets that a sink has returned for commits.
     offered: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     puts: Counter[str] = field(default_factory=Counter)
     flushes: Counter[str] = field(default_factory=Counter)
@@ -58,11 +58,11 @@ class Outside:
         return text
 
     def touch(self, connector: str) -> None:
-        """A connector does something."""
+        """Note that a connector does something."""
         self.touched_ms[connector] = self.now_us() // 1_000
 
 
-# By the name that settings of connectors have: outside of all simulated processes.
+# By the name in connector settings; outside of all simulated processes.
 OUTSIDE: dict[str, Outside] = {}
 
 
@@ -75,15 +75,13 @@ class LineSource(SourceConnector):
     """Reads the files, with one task or two."""
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Keep the settings."""
         self._config = dict(config)
 
     def task_class(self) -> type[SourceTask]:
-        """Its tasks."""
         return LineTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Each task has every so many of the files."""
+        """Divide the files among the tasks."""
         tasks = min(max_tasks, FILES)
         names = ("name", "outside", "topic", "tag", "batch", "poll.ms")
         given = {name: self._config[name] for name in names}
@@ -91,7 +89,7 @@ class LineSource(SourceConnector):
         return [{**given, "files": " ".join(map(str, share))} for share in shares]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
-        """Offsets say which line is next."""
+        """Supported, because offsets are line numbers."""
         return ExactlyOnceSupport.SUPPORTED
 
 
@@ -99,7 +97,7 @@ class LineTask(SourceTask):
     """Reads some of the files."""
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Go on after the lines whose offsets were stored."""
+        """Continue after the stored offsets."""
         self._config = config
         self._outside = OUTSIDE[config["outside"]]
         self._next: dict[int, int] = {}
@@ -108,7 +106,7 @@ class LineTask(SourceTask):
             self._next[file] = 0 if stored is None else int(str(stored["next"]))
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        """A few lines of each file, after a while."""
+        """Return a few lines of each file, after a delay."""
         if self.context.stopping().wait(int(self._config["poll.ms"]) / 1000):
             return None
         self._outside.touch(self._config["name"])
@@ -135,24 +133,21 @@ class LedgerSink(SinkConnector):
     """Writes the ledger of its name."""
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Keep the settings."""
         self._config = dict(config)
 
     def task_class(self) -> type[SinkTask]:
-        """Its tasks."""
         return LedgerTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """All tasks are equal; the group gives them partitions."""
+        """All tasks are equal; the group assigns partitions."""
         names = ("name", "outside", "lazy", "tag")
         return [{name: self._config[name] for name in names} for _ in range(min(max_tasks, FILES))]
 
 
 class LedgerTask(SinkTask):
-    """Holds records until they are flushed; a lazy one flushes them a commit later."""
+    """Buffers records until they are flushed; a lazy one flushes one commit later."""
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Nothing is held."""
         self._name = config["name"]
         self._is_lazy = config["lazy"] == "true"
         self._outside = OUTSIDE[config["outside"]]
@@ -160,7 +155,7 @@ class LedgerTask(SinkTask):
         self._before: dict[TopicPartition, int] = {}
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Hold them; now and then the ledger is away."""
+        """Buffer the records; sometimes the ledger is unavailable."""
         if not records:
             return
         self._outside.touch(self._name)
@@ -177,7 +172,7 @@ class LedgerTask(SinkTask):
         ]
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """Flush, and say up to where; now and then that fails."""
+        """Flush, and return the offsets; sometimes this fails."""
         self._outside.flushes[self._name] += 1
         if self._outside.flushes[self._name] % 9 == 6:
             raise ConnectError("the ledger cannot be written")
@@ -193,17 +188,17 @@ class LedgerTask(SinkTask):
         return ends
 
     def close(self, partitions: Iterable[TopicPartition]) -> None:
-        """What is not flushed is forgotten."""
+        """Drop records that were not flushed."""
         gone = set(partitions)
         self._held = [each for each in self._held if each[0] not in gone]
         self._before = {tp: end for tp, end in self._before.items() if tp not in gone}
 
 
 class LineConverter:
-    """Lines as UTF-8; it refuses those that have the text of its setting `refused`.
+    """Lines as UTF-8; refuses those that contain its setting `refused`.
 
-    Many at once it converts without those that it refuses if it is `short`, as if its author had
-    not thought of it: the worker must see that some are missing.
+    If it is `short`, the methods for many values omit refused ones, like a converter with a defect:
+    the worker must notice that some are missing.
     """
 
     @classmethod
@@ -212,7 +207,7 @@ class LineConverter:
         return ConfigDef()
 
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
-        """Take what it refuses."""
+        """Read the setting `refused`."""
         self._refused = str(config.get("refused", ""))
         self._is_short = config.get("short") == "true"
 
@@ -226,7 +221,7 @@ class LineConverter:
         schema: ConnectSchema | None,
         value: object,
     ) -> bytes | None:
-        """The bytes of a line."""
+        """Encode a line."""
         if self._refuses(str(value)):
             raise DataError(f"refused: {str(value)[:40]}")
         return str(value).encode()
@@ -234,7 +229,7 @@ class LineConverter:
     def to_connect_data(
         self, topic: str, headers: Sequence[Header], data: bytes | None
     ) -> tuple[ConnectSchema | None, object]:
-        """The line of some bytes."""
+        """Decode a line."""
         text = (data or b"").decode()
         if self._refuses(text):
             raise DataError(f"refused: {text[:40]}")
@@ -243,14 +238,14 @@ class LineConverter:
     def from_connect_many(
         self, topic: str, schemas: Sequence[ConnectSchema | None], values: Sequence[object]
     ) -> Sequence[bytes | None]:
-        """The bytes of each line."""
+        """Encode many lines."""
         kept = [each for each in values if not (self._is_short and self._refuses(str(each)))]
         return [self.from_connect_data(topic, (), None, each) for each in kept]
 
     def to_connect_many(
         self, topic: str, data: Sequence[bytes | None]
     ) -> tuple[Sequence[ConnectSchema | None], Sequence[object]]:
-        """The line of each."""
+        """Decode many lines."""
         texts = [(each or b"").decode() for each in data]
         if self._is_short:
             texts = [each for each in texts if not self._refuses(each)]
@@ -263,7 +258,7 @@ class LineFilter(Transformation):
     """Refuses lines that cannot be read."""
 
     def apply(self, record: Record) -> Record | None:
-        """The same record, or an error."""
+        """Return the record, or raise DataError."""
         if UNREADABLE in str(record.value):
             raise DataError(f"refused: {str(record.value)[:40]}")
         return record

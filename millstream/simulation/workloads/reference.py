@@ -1,6 +1,6 @@
-"""Reference: what queries must have computed from the rows of their sources.
+"""Reference: the expected results of queries, computed from the rows of their sources.
 
-Small and slow on purpose: plain Python over lists, nothing of the product.
+Deliberately simple and slow: plain Python over lists, without product code.
 """
 
 import json
@@ -32,16 +32,16 @@ class Inputs:
 
     orders: list[Order] = field(default_factory=list)
     customers: dict[str, dict[str, object]] = field(default_factory=dict)  # the last of each key
-    towns: set[object] = field(default_factory=set)  # in which customers live or have lived
+    towns: set[object] = field(default_factory=set)  # of customers, now or before
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the records of a topic are read: its format, its value columns, and its keys."""
+    """The columns and keys of a topic's records."""
 
     columns: tuple[str, ...]
     key_columns: tuple[str, ...] = ()
-    window: str = ""  # "tumbling" or "session": which times a key ends with
+    window: str = ""  # "tumbling" or "session": the window in the key
     is_table: bool = False
 
 
@@ -49,7 +49,7 @@ Record = tuple[int, bytes | None, bytes | None, int]
 
 
 def rows(records: Iterable[Record], shape: Shape, value_format: str) -> Iterator[dict[str, object]]:
-    """Records as rows by column name; a deleted row has only its key, and DELETED."""
+    """Decode records to rows by column name; a deleted row has only its key, and DELETED."""
     for _, key, value, time_ms in records:
         found: dict[str, object] = {"TIME": time_ms}
         key = key or b""
@@ -76,7 +76,7 @@ def rows(records: Iterable[Record], shape: Shape, value_format: str) -> Iterator
 
 
 def result(found: Iterable[Mapping[str, object]], shape: Shape) -> Result:
-    """The rows of a stream, or the last ones of a table, as tuples; each with how often it is."""
+    """Count the rows of a stream, or the last rows of a table, as tuples."""
     names = (*shape.key_columns, *(["START", "END"] if shape.window == "session" else []))
     names = (*names, *(["START"] if shape.window == "tumbling" else []))
     if not shape.is_table:
@@ -100,7 +100,7 @@ def by_customer(given: Inputs) -> Result:
 
 
 def with_city(given: Inputs) -> Result:
-    """The join of orders and customers; all customers are there before the first order."""
+    """The join of orders and customers; all customers exist before the first order."""
     return Counter(
         (each.customer, each.id, given.customers[each.customer]["CITY"]) for each in given.orders
     )
@@ -121,7 +121,7 @@ def per_minute(given: Inputs) -> Result:
 
 
 def sessions(given: Inputs) -> Result:
-    """COUNT(*) by customer, as long as orders come within a gap."""
+    """COUNT(*) by customer and session."""
     times: dict[str, list[int]] = defaultdict(list)
     for each in given.orders:
         times[each.customer].append(each.time_ms)
@@ -143,7 +143,7 @@ def _sessions(moments: Sequence[int]) -> Iterator[list[int]]:
 
 
 def copy_of_customers(given: Inputs) -> Result:
-    """SELECT * FROM customers, also with a column that came later."""
+    """SELECT * FROM customers, including a column that was added later."""
     return Counter(
         (name, row["CITY"], row["TOWN"], row["N"], row.get("NOTE"))
         for name, row in given.customers.items()
@@ -151,13 +151,13 @@ def copy_of_customers(given: Inputs) -> Result:
 
 
 def by_town(given: Inputs) -> Result:
-    """COUNT(*) of customers by town; one where nobody lives any more has 0."""
+    """COUNT(*) of customers by town, without towns that have no customers any more."""
     counts = Counter(row["TOWN"] for row in given.customers.values())
     return Counter((town, counts[town]) for town in given.towns if counts[town])
 
 
 def difference(found: Result, wanted: Result) -> str:
-    """What is missing in a result, and what is too much."""
+    """Describe the missing and surplus rows of a result."""
     missing, surplus = wanted - found, found - wanted
     parts = [f"lacks {_shown(missing)}"] if missing else []
     parts += [f"should not have {_shown(surplus)}"] if surplus else []

@@ -1,4 +1,4 @@
-"""RegistryWorkload: registers schemas and sets levels; knows what was acknowledged."""
+"""RegistryWorkload: registers schemas and sets levels; stores what was acknowledged."""
 
 import json
 from collections.abc import Callable
@@ -13,19 +13,19 @@ from millstream.simulation.observations import Violation
 
 SUBJECTS = "abc"
 FIELDS_MAX = 25
-STORE_ERRORS = 50_000  # codes from here on: nobody knows whether the change was written
+STORE_ERRORS = 50_000  # from this code on it is unknown whether the change was written
 INVARIANT = "schemas keep their ids"
 
 
 def schema(fields: int) -> Schema:
-    """A record of so many optional fields: each is compatible with those before."""
+    """A record with so many optional fields, compatible with all others."""
     columns = [{"name": f"f{n}", "type": ["null", "int"], "default": None} for n in range(fields)]
     return Schema(json.dumps({"type": "record", "name": "R", "fields": columns}))
 
 
 @dataclass(slots=True)
 class RegistryWorkload:
-    """What was promised; lives outside of the process that is killed."""
+    """The acknowledged changes; they survive the killed process."""
 
     random: Random
     done: int = 0
@@ -33,13 +33,13 @@ class RegistryWorkload:
     levels: dict[str, CompatibilityLevel] = field(default_factory=dict)
 
     def change(self, registry: Registry, note: Callable[..., None]) -> None:
-        """One change; raises RegistryError when the registry could not write it."""
+        """Make one change; raises RegistryError if the registry could not write it."""
         subject = self.random.choice(SUBJECTS)
         if self.random.random() < 0.8:
             self._register(registry, subject, self.random.randint(1, FIELDS_MAX), note)
         else:
             level = self.random.choice(list(CompatibilityLevel))
-            self.levels.pop(subject, None)  # either of them, if the registry dies now
+            self.levels.pop(subject, None)  # unknown, if the registry is killed now
             registry.set_level(subject, level)
             self.levels[subject] = level
             note("sets", subject, level.name)
@@ -72,7 +72,7 @@ class RegistryWorkload:
         note("registers", subject, fields, found)
 
     def check(self, registry: Registry) -> None:
-        """All that was acknowledged is there."""
+        """Check that acknowledged schemas and levels exist."""
         for (subject, fields), known in self.ids.items():
             try:
                 found = registry.lookup(subject, schema(fields)).schema_id

@@ -1,8 +1,8 @@
-"""SqlWorkload: a script of statements that follows from a seed, and what must come of it.
+"""SqlWorkload: a script of statements that follows from a seed, and the expected results.
 
-Two sources, some queries on them, and rounds of inserts and changes: pause and resume, replace,
-add a column, drop and create again. Rows are known by their column N. What queries must have
-computed follows from the rows that are in the sources' topics: see reference.py.
+Two sources, some queries on them, and rounds of inserts and changes: pause and resume, replace, add
+a column, drop and recreate. Rows are identified by column N. The expected results of queries follow
+from the rows in the topics of the sources: see reference.py.
 """
 
 import json
@@ -40,17 +40,17 @@ SOURCES: Mapping[str, Shape] = {
     "ORDERS": Shape(("CUSTOMER", "AMOUNT", "N"), ("ID",)),
     "CUSTOMERS": Shape(("CITY", "TOWN", "N"), ("CUSTOMER",), is_table=True),
 }
-AMOUNTS = (20, 50, 70)  # what LARGE compares with
+AMOUNTS = (20, 50, 70)  # limits of LARGE
 JITTER_MS = 20_000
 SETTLE_POLL_MS = 1_000
 FAILED_POLL_MS = 300
 SCHEMAS = "a row has the schema that it names"
-FRAGILE = "FRAGILE"  # whose query is made to fail
+FRAGILE = "FRAGILE"  # a table whose query must fail
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A stream or table that is made from others."""
+    """A stream or table that is created from others."""
 
     select: str
     shape: Shape
@@ -114,7 +114,7 @@ KINDS: Sequence[tuple[str, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Where a stream or table is: no restart may change that."""
+    """The topic and format of a stream or table, which restarts must not change."""
 
     topic: str
     value_format: str
@@ -122,17 +122,19 @@ class Made:
 
 @dataclass(slots=True)
 class SqlWorkload:
-    """The script, and what is known of its results; lives outside of the process that is killed."""
+    """The script, and its known results; it survives the killed process."""
 
     random: Random
     has_schemas: bool = False  # rows are written with schemas of a registry
     script: Script = field(default_factory=lambda: Script([]))
     made: dict[str, Made] = field(default_factory=dict)
     acknowledged: dict[str, set[object]] = field(default_factory=dict)  # numbers by source
-    tries: Counter[object] = field(default_factory=Counter)  # of orders: each may have been written
-    paused: dict[str, Result] = field(default_factory=dict)  # what they had before
-    limits: list[tuple[int, int]] = field(default_factory=list)  # of LARGE: from which N, which
-    names: list[str] = field(default_factory=list)  # of queries that there are
+    tries: Counter[object] = field(
+        default_factory=Counter
+    )  # of inserting orders: each may have written one
+    paused: dict[str, Result] = field(default_factory=dict)  # their results before the pause
+    limits: list[tuple[int, int]] = field(default_factory=list)  # of LARGE: first N, limit
+    names: list[str] = field(default_factory=list)  # of existing queries
     _orders: int = 0
     _updates: int = 0
     _has_note: bool = False
@@ -148,7 +150,7 @@ class SqlWorkload:
         chosen = random.sample(KINDS, random.choice((2, 3)))
         wanted = [name for kind in chosen for name in kind]
         altered = bool({"COPY", "BY_TOWN"} & set(wanted)) and random.random() < 0.7
-        # Rows of DELIMITED have all columns or cannot be read.
+        # DELIMITED rows without all columns cannot be read.
         form = ", value_format='JSON'" if altered else ""
         form = ", value_format='JSON_SR'" if self.has_schemas else form
         yield self._makes(
@@ -186,7 +188,7 @@ class SqlWorkload:
         return self._inserts("orders", rows)
 
     def insert_at_once(self) -> Sequence[Step]:
-        """Steps that insert orders, most of them behind rows of customers that were just read."""
+        """Steps that insert orders, usually right after rows of customers."""
         orders = self.insert_orders()
         return [self._insert_customers(), orders] if self.random.random() < 0.7 else [orders]
 
@@ -229,7 +231,7 @@ class SqlWorkload:
         self.tries[source, row["n"]] += 1
         server.execute(insert(source, row))
         self.acknowledged.setdefault(source.upper(), set()).add(row["n"])
-        server.answered()
+        server.on_acknowledged()
 
     def _creates(self, name: str, text: str = "CREATE") -> Step:
         query = QUERIES[name]
@@ -241,7 +243,7 @@ class SqlWorkload:
         def statement() -> str:
             if "REPLACE" not in text:
                 return f"{text} {kind} {name} {selected}"
-            made = self.made[name]  # which the settings of this start may not be
+            made = self.made[name]  # which may differ from the settings of this start
             place = f"kafka_topic='{made.topic}', value_format='{made.value_format}'"
             return f"{text} {kind} {name} WITH ({place}) {selected}"
 
@@ -319,12 +321,12 @@ class SqlWorkload:
         yield Step(f"forget {name}", forget)
         if self.random.random() < 0.5:
             yield controls("TERMINATE", name)
-        # A server with other settings may make it elsewhere.
+        # A server with other settings may create another topic.
         yield replace(drops(kind, name), after=lambda server: self.made.pop(name, None))
         yield self._creates(name)
 
     def _fail(self) -> Iterator[Step]:
-        """A query that cannot go on is dropped: it leaves nothing behind."""
+        """Let a query fail and drop it, which must leave nothing behind."""
         table = f"CREATE TABLE {FRAGILE} AS SELECT kind, COUNT(*) AS n FROM risky GROUP BY kind;"
         made = makes(table)
         yield makes(
@@ -349,7 +351,7 @@ class SqlWorkload:
         yield drops("STREAM", "risky")
 
     def settles(self, committed: str = "") -> Step:
-        """A step that waits for the results that are expected."""
+        """A step that waits for the expected results."""
 
         def run(server: SqlServer) -> None:
             while self.differences(server.reading):
@@ -360,7 +362,7 @@ class SqlWorkload:
         return Step("settle", run)
 
     def _lag(self, server: SqlServer, name: str) -> int:
-        """How many records a query of orders has not committed."""
+        """The lag of a query on orders."""
         topic, query_id = self.made["ORDERS"].topic, writer(server, name)
         group = server.engine.commands.launcher.application_id(str(query_id))
         with admin(server.engine.commands.launcher.clients) as asking:
@@ -377,7 +379,7 @@ class SqlWorkload:
         return reference.rows(reading.records(made.topic), shape, made.value_format)
 
     def inputs(self, reading: TopicReading) -> Inputs:
-        """The rows of the sources; those that were acknowledged are there."""
+        """The rows of the sources; raises if acknowledged ones are missing."""
         found = Inputs()
         numbers: dict[str, set[object]] = {name: set() for name in SOURCES}
         for row in self._rows(reading, "ORDERS"):
@@ -403,15 +405,17 @@ class SqlWorkload:
         return found
 
     def result(self, reading: TopicReading, name: str) -> Result:
-        """What a query has computed."""
+        """The result of a query."""
         found = reference.result(self._rows(reading, name), QUERIES[name].shape)
-        return Result({row: count for row, count in found.items() if not self._may_be(name, row)})
+        return Result(
+            {row: count for row, count in found.items() if not self._is_optional(name, row)}
+        )
 
-    def _may_be(self, name: str, row: tuple[object, ...]) -> bool:
-        """Whether a row may be in a result or not.
+    def _is_optional(self, name: str, row: tuple[object, ...]) -> bool:
+        """Whether a row is optional in a result.
 
-        A town where nobody lives; an order between two limits that was sent twice, and so may have
-        arrived on both sides of a change.
+        That is a town without customers; or an order between two limits that was sent twice, and so
+        may have arrived before and after a change.
         """
         if name == "BY_TOWN":
             return not row[-1]
@@ -422,7 +426,7 @@ class SqlWorkload:
         return self.tries["orders", number] > 1 and min(limits) < amount <= max(limits)
 
     def expected(self, name: str, given: Inputs) -> Result:
-        """What a query must have computed."""
+        """The expected result of a query."""
         if name in self.paused:
             return self.paused[name]
         compute = QUERIES[name].expected
@@ -433,12 +437,12 @@ class SqlWorkload:
         for each in given.orders:
             limit = max(pair for pair in self.limits if pair[0] <= each.n)[1]
             row = (each.id, each.customer, each.amount)
-            if each.amount > limit and not self._may_be("LARGE", row):
+            if each.amount > limit and not self._is_optional("LARGE", row):
                 found[row] += 1
         return found
 
     def check_pull(self, server: SqlServer) -> None:
-        """A pull query finds what the table's topic has."""
+        """Check that a pull query returns the rows of the table's topic."""
         if "TOTALS" not in self.names:
             return
         found = server.engine.query("SELECT customer, orders, amount FROM totals;")
@@ -448,7 +452,7 @@ class SqlWorkload:
             raise Violation("pull queries answer what was computed", f"TOTALS {shown}")
 
     def check_schemas(self, reading: TopicReading, registry: SchemaRegistry) -> None:
-        """The schema that a row names is in the registry, and has the columns of the row."""
+        """Check that the registry has the schemas of rows, with their columns."""
         for name in (*SOURCES, *self.names):
             if self.made[name].value_format != "JSON_SR":
                 continue
@@ -465,7 +469,7 @@ class SqlWorkload:
                     raise Violation(SCHEMAS, f"{name} {row}: {sorted(schema['properties'])}")
 
     def differences(self, reading: TopicReading) -> dict[str, str]:
-        """The queries whose results are not what they must be, and how."""
+        """The queries whose results differ from the expected ones."""
         given = self.inputs(reading)
         found = {
             name: reference.difference(self.result(reading, name), self.expected(name, given))
@@ -481,7 +485,7 @@ def _write_garbage(server: SqlServer) -> None:
 
 
 def _has_failed(server: SqlServer, name: str) -> bool:
-    """Whether a query is in ERROR on one of the servers: on that which has the bad record."""
+    """Whether a query is in ERROR on one of the servers."""
     query_id = str(writer(server, name))
     engines = [each for each in (server.engine, server.other()) if each is not None]
     found = [each.commands.running.get(query_id) for each in engines]

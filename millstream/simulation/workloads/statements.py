@@ -1,7 +1,7 @@
-"""Statements as the steps of a script, on a simulated SQL server that may die at any time.
+"""Statements as steps of a script, on a simulated SQL server that may be killed at any time.
 
-A step that was cut off by a kill is looked at again after the restart: it is carried out unless it
-was.
+A step that was interrupted by a kill is checked after the restart, and run again if it was not
+done.
 """
 
 import json
@@ -16,17 +16,19 @@ from sql.engine.entities import CurrentStatus, Entity
 
 @dataclass(slots=True)
 class SqlServer:
-    """What a script works with, from one start of the process to its end."""
+    """The server of a script, for one process."""
 
     engine: Engine
     reading: TopicReading
     note: Callable[..., None]  # into the history
     wait: Callable[[int], object]  # so many virtual milliseconds
-    answered: Callable[[], object] = lambda: None  # a user was told that something is done
+    on_acknowledged: Callable[[], object] = lambda: (
+        None
+    )  # called after an acknowledgement to a user
     other: Callable[[], Engine | None] = lambda: None  # another server of the service
 
     def execute(self, text: str) -> list[Entity]:
-        """Carry out statements; a command that is logged and fails is an error."""
+        """Execute statements; raises for a logged command that fails."""
         found = self.engine.execute(text)
         for each in found:
             if isinstance(each, CurrentStatus) and each.command_status.status == "ERROR":
@@ -35,14 +37,14 @@ class SqlServer:
 
 
 class CommandFailed(MillstreamError):
-    """A command was logged, and could not be carried out."""
+    """A logged command failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do; `is_done` is asked before, for it may have been done before a kill.
+    """One action; `is_done` is called first, because it may have been done before a kill.
 
-    `after` is called when it is done, by whichever process.
+    `after` is called when it is done, by any process.
     """
 
     name: str
@@ -52,7 +54,7 @@ class Step:
 
 
 def makes(text: str) -> Step:
-    """A statement that makes a stream or table."""
+    """A statement that creates a stream or table."""
     words = text.replace("OR REPLACE ", "").split()
     name = words[2].upper()
 
@@ -77,12 +79,12 @@ def drops(kind: str, name: str) -> Step:
 
 
 def writer(server: SqlServer, name: str) -> str | None:
-    """The id of the query that makes a stream or table."""
+    """The id of the query that writes a stream or table."""
     return next(iter(server.engine.state.writers(name.upper())), None)
 
 
 def controls(action: str, name: str) -> Step:
-    """PAUSE, RESUME or TERMINATE the query that makes a stream or table."""
+    """PAUSE, RESUME or TERMINATE the query that writes a stream or table."""
 
     def is_done(server: SqlServer) -> bool:
         query, paused = writer(server, name), server.engine.state.paused
@@ -128,7 +130,7 @@ def inserts(
     numbers: Callable[[SqlServer, str], Collection[object]] = numbers_in_json,
     send: Callable[[SqlServer, str, Mapping[str, object]], object] | None = None,
 ) -> Step:
-    """INSERT rows, whose column N is different in each; those that are there already are not."""
+    """INSERT rows, identified by column N; existing ones are skipped."""
 
     def run(server: SqlServer) -> None:
         there = numbers(server, stream)
@@ -150,7 +152,7 @@ def literal(value: object) -> str:
 
 @dataclass(slots=True)
 class Script:
-    """Steps, and how far they are; lives outside of the process that is killed."""
+    """Steps, and which is next; it survives the killed process."""
 
     steps: Sequence[Step]
     next: int = 0
@@ -161,7 +163,7 @@ class Script:
         return self.next == len(self.steps)
 
     def run(self, server: SqlServer) -> None:
-        """Do what is left."""
+        """Do the remaining steps."""
         while not self.is_over:
             self.run_next(server)
 
@@ -176,4 +178,4 @@ class Script:
             server.note("has done", step.name)
         step.after(server)
         self.next += 1
-        server.answered()
+        server.on_acknowledged()

@@ -1,4 +1,4 @@
-"""TopicReading: committed records of topics, of which each is fetched once."""
+"""TopicReading: reads committed records of topics, each only once."""
 
 from types import TracebackType
 from typing import Self
@@ -11,10 +11,9 @@ FETCH_WAIT_MS = 100
 
 
 class TopicReading:
-    """What topics hold, read on at each question; a topic that was deleted must be forgotten."""
+    """The records of topics; each call reads new ones. Deleted topics must be forgotten."""
 
     def __init__(self, target: Target) -> None:
-        """Nothing is read."""
         self._consumer = consumer(
             target,
             isolation_level="read_committed",
@@ -27,7 +26,7 @@ class TopicReading:
         self._positions: dict[TopicPartition, int] = {}
 
     def records(self, topic: str) -> list[Record]:
-        """All of a topic: partition, key, value, time."""
+        """All records of a topic: partition, key, value, timestamp."""
         reader = self._consumer
         places = [TopicPartition(topic, each) for each in reader.partitions_for(topic)]
         reader.assign(places)
@@ -38,24 +37,22 @@ class TopicReading:
         while any(reader.position(tp) < ends[tp] for tp in places):
             for each in reader.poll(1_000):
                 found.append((each.partition, each.key, each.value, each.timestamp_ms))
-                # At once, for a fetch after this one may fail.
+                # Stored here, because a later fetch may fail.
                 tp = TopicPartition(each.topic, each.partition)
                 self._positions[tp] = each.offset + 1
         self._positions |= {tp: reader.position(tp) for tp in places}
-        reader.unsubscribe()  # fetch nothing until the next question
+        reader.unsubscribe()  # fetch nothing until the next call
         return found
 
     def forget(self, topic: str) -> None:
-        """The topic is deleted: one of its name is another."""
+        """Forget a deleted topic, so that a new one of the same name is read from its beginning."""
         self._records.pop(topic, None)
         self._positions = {tp: at for tp, at in self._positions.items() if tp.topic != topic}
 
     def close(self) -> None:
-        """End."""
         self._consumer.close()
 
     def __enter__(self) -> Self:
-        """Nothing to open."""
         return self
 
     def __exit__(
@@ -64,5 +61,4 @@ class TopicReading:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
         self.close()

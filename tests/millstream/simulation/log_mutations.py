@@ -84,7 +84,7 @@ def early_takeover() -> Iterator[None]:
         tasks._restorer.remove(owned)
         owned.phase = Phase.RESTORED
 
-    with patch.object(RunnerTasks, "_take_over", take_over):
+    with patch.object(RunnerTasks, "_activate_standby", take_over):
         yield
 
 

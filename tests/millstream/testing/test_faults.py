@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from millstream.simulation.scenario import Fault
 from millstream.testing import crash, duplicate, late, reorder
-from millstream.testing.faults import Field, InputFault, arranged, last_within
-from millstream.testing.records import FIRST_MS, EncodedRecord, Input, Record, encoded
+from millstream.testing.faults import Field, InputFault, last_within, ordered_records
+from millstream.testing.records import FIRST_MS, EncodedRecord, Input, Record, encode_records
 from millstream.testing.report import described
 
 BY_MS = 5_000
-ORDERS = encoded({"orders": [("ann", number) for number in range(10)]}, lambda topic: (None, None))
+ORDERS = encode_records(
+    {"orders": [("ann", number) for number in range(10)]}, lambda topic: (None, None)
+)
 
 
 def numbers(records: list[EncodedRecord]) -> list[int]:
@@ -31,7 +33,7 @@ def test_records_without_a_time_are_one_second_apart() -> None:
 
 
 def test_serdes_follow_from_the_type_of_a_value_or_are_given() -> None:
-    made = encoded(
+    made = encode_records(
         {"a": [Record("k", {"n": 1}, 5)], "b": Input([("7", None)], key=str, value=int)},
         lambda topic: (None, None),
     )
@@ -44,26 +46,26 @@ def test_serdes_follow_from_the_type_of_a_value_or_are_given() -> None:
 
 
 def test_a_late_record_comes_behind_newer_ones() -> None:
-    sent = arranged(ORDERS, [moved("late", 2, 5), moved("late", 3, 5)])
+    sent = ordered_records(ORDERS, [moved("late", 2, 5), moved("late", 3, 5)])
     assert numbers(sent) == [0, 1, 4, 5, 2, 3, 6, 7, 8, 9]
 
 
 def test_a_duplicate_is_sent_twice() -> None:
-    sent = arranged(ORDERS, [moved("duplicate", 2, 2), moved("duplicate", 8, 9)])
+    sent = ordered_records(ORDERS, [moved("duplicate", 2, 2), moved("duplicate", 8, 9)])
     assert numbers(sent) == [0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 8]
 
 
 def test_topics_are_merged_by_time() -> None:
-    topics = encoded(
+    topics = encode_records(
         {"a": [("k", 1, 10), ("k", 2, 30), ("k", 3, 5)], "b": [("k", 4, 20), ("k", 5, 30)]},
         lambda topic: (None, None),
     )
-    sent = [(each.topic, each.timestamp_ms) for each in arranged(topics, [])]
+    sent = [(each.topic, each.timestamp_ms) for each in ordered_records(topics, [])]
     assert sent == [("a", 10), ("b", 20), ("a", 30), ("a", 5), ("b", 30)]
 
 
 def test_other_faults_do_not_change_the_input() -> None:
-    assert numbers(arranged(ORDERS, [Fault(1, "kill")])) == list(range(10))
+    assert numbers(ordered_records(ORDERS, [Fault(1, "kill")])) == list(range(10))
 
 
 @given(
@@ -72,14 +74,14 @@ def test_other_faults_do_not_change_the_input() -> None:
     kind=st.sampled_from(["late", "reorder"]),
 )
 def test_no_record_is_later_than_the_test_allows(times: list[int], seed: int, kind: str) -> None:
-    topics = encoded(
+    topics = encode_records(
         {"orders": [("k", 0, time * 1_000) for time in sorted(times)]}, lambda topic: (None, None)
     )
     limit = timedelta(milliseconds=BY_MS)
     made = late(by=limit) if kind == "late" else reorder(within=limit)
     faults = made.choose(Random(seed), Field(["application"], 1_000, topics))
     newest_ms = 0
-    sent = arranged(topics, faults)
+    sent = ordered_records(topics, faults)
     for each in sent:
         newest_ms = max(newest_ms, each.timestamp_ms)
         assert newest_ms - each.timestamp_ms <= BY_MS

@@ -143,7 +143,7 @@ BUILD_MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "an unknown store": (
         lambda b: lines(b).process(Drop, stores=["counts"]),
-        'asks for store "counts", which does not exist',
+        'uses store "counts", which does not exist',
     ),
     "two stores of one name": (
         lambda b: (

@@ -74,7 +74,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "a store that is not there": (
         lambda builder: builder.connect_processor_and_state_stores("work", "counts"),
-        'processor "work" asks for store "counts", which does not exist',
+        'processor "work" uses store "counts", which does not exist',
     ),
     "stores for a source": (
         lambda builder: builder.add_state_store(STORE, "source"),
