@@ -424,8 +424,8 @@ def _shown(wanted: Wanted | None) -> str:
 
 def _order(file: int, numbers: Sequence[int], wanted: Sequence[int]) -> str:
     at = next(n for n, pair in enumerate(zip(numbers, wanted, strict=False)) if pair[0] != pair[1])
-    around = slice(max(0, at - 3), at + 3)
-    return f"file {file}: {numbers[around]} instead of {wanted[around]}"
+    nearby = slice(max(0, at - 3), at + 3)
+    return f"file {file}: {numbers[nearby]} instead of {wanted[nearby]}"
 
 
 def _lack(where: str, lines: set[str], there: Mapping[str, int]) -> Iterator[str]:
