@@ -279,7 +279,7 @@ class Platform:
     def _check_work(self) -> None:
         """Check how long locks are held by processor time.
 
-        It depends on the machine. So it does not end a run, and is no event of its history.
+        It depends on the machine. So it does not end a run, and is not an event of its history.
         """
         for name, held_s in self.simulation.world.longest_real.items():
             if held_s > LONG_REAL_S:
