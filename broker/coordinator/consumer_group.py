@@ -17,23 +17,16 @@ next one.
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol
 
 from broker.clock import Clock
 from broker.coordinator.assignors import ASSIGNORS, NOTHING, Partition, Partitions, Subscriber
 from broker.coordinator.reconciliation import Holding, MemberState, Target, reconcile
 from broker.coordinator.topic_pattern import PatternMatches
+from broker.coordinator.topics import Topic
 from broker.errors import BrokerError, ErrorCode
-from broker.model import ConnectionInfo
-from broker.protocol.messages.consumer_groups import (
-    Assignment,
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -42,30 +35,39 @@ LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
 
 
-class KnownTopic(Protocol):
-    """A topic as a group sees it."""
+@dataclass(slots=True)
+class Heartbeat:
+    """What a member says of itself; None and -1 where it says nothing."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_names: list[str] | None = None
+    subscribed_regex: str | None = None
+    server_assignor: str | None = None
+    owned: Partitions | None = None
 
     @property
-    def id(self) -> bytes:
-        """Its id."""
-        ...
-
-    @property
-    def partition_count(self) -> int:
-        """How many partitions it has."""
-        ...
+    def is_full(self) -> bool:
+        """Whether everything is in it, as after a join or an answer that did not come."""
+        subscribes = self.subscribed_names is not None or self.subscribed_regex is not None
+        return self.epoch == JOIN_EPOCH or (
+            subscribes and self.rebalance_timeout_ms != -1 and self.owned is not None
+        )
 
 
-class KnownTopics(Protocol):
-    """The catalog as a group sees it."""
+@dataclass(slots=True)
+class HeartbeatResult:
+    """What a member is answered; `assigned` is None if it has its assignment already."""
 
-    def get(self, name: str, /) -> KnownTopic | None:
-        """The topic of this name."""
-        ...
-
-    def names(self) -> list[str]:
-        """All names."""
-        ...
+    member_id: str
+    epoch: int
+    interval_ms: int = 0
+    assigned: Partitions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +144,8 @@ class ConsumerGroup:
         *,
         rules: ConsumerGroupRules,
         clock: Clock,
-        topics: KnownTopics,
-        matches: PatternMatches | None = None,
+        find_topic: Callable[[str], Topic | None],
+        matches: PatternMatches,
     ) -> None:
         """No members, epoch 0; what patterns match may be shared with other groups."""
         self.group_id = group_id
@@ -156,13 +158,13 @@ class ConsumerGroup:
         self.changes = Changes()
         self._rules = rules
         self._clock = clock
-        self._topics = topics
+        self._find_topic = find_topic
         self._static: dict[str, str] = {}
         self._owners: dict[Partition, str] = {}
         self._subscribers: Counter[str] = Counter()
         self._seen: dict[str, tuple[bytes, int]] = {}  # subscribed topics at the last look
         self._look_again = True
-        self._matches = matches or PatternMatches(topics.names)
+        self._matches = matches
 
     @property
     def state(self) -> str:
@@ -188,36 +190,34 @@ class ConsumerGroup:
 
     # --- heartbeats ---------------------------------------------------------------------------
 
-    def heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, client: ConnectionInfo
-    ) -> ConsumerGroupHeartbeatResponse:
+    def heartbeat(self, asked: Heartbeat) -> HeartbeatResult:
         """A member joins, is alive, reports what it owns; it learns what it should own."""
-        self._check_assignor(request.server_assignor)
-        if request.subscribed_topic_regex:
-            self._matches.compiled(request.subscribed_topic_regex)
-        member = self._admit(request)
-        resubscribed = self._update(member, request, client)
+        self._check_assignor(asked.server_assignor)
+        if asked.subscribed_regex:
+            self._matches.compiled(asked.subscribed_regex)
+        member = self._admit(asked)
+        resubscribed = self._update(member, asked)
         if self._look_at_topics() or resubscribed:
             self._bump()
         if self.epoch > self.target_epoch:
             self._assign()
         before = member.holding
-        self._reconcile(member, _partitions(request.topic_partitions))
+        self._reconcile(member, asked.owned)
         member.session_deadline_ms = self._clock.monotonic_ms() + self._rules.session_timeout_ms
         assigned = member.holding.assigned
         # A member whose epoch is behind did not get the response with its partitions.
-        told = request.member_epoch == before.epoch and not _is_full(request)
-        return ConsumerGroupHeartbeatResponse(
-            member_id=member.member_id,
-            member_epoch=member.holding.epoch,
-            heartbeat_interval_ms=self._rules.heartbeat_interval_ms,
-            assignment=None if told and assigned == before.assigned else _assignment(assigned),
+        has_assignment = asked.epoch == before.epoch and not asked.is_full
+        return HeartbeatResult(
+            member.member_id,
+            member.holding.epoch,
+            interval_ms=self._rules.heartbeat_interval_ms,
+            assigned=None if has_assignment and assigned == before.assigned else assigned,
         )
 
-    def leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+    def leave(self, asked: Heartbeat) -> HeartbeatResult:
         """A member goes (-1), or a static one only for a while (-2)."""
-        member = self._existing(request.member_id, request.instance_id)
-        if request.member_epoch == LEAVE_STATIC_EPOCH:
+        member = self._existing(asked.member_id, asked.instance_id)
+        if asked.epoch == LEAVE_STATIC_EPOCH:
             # Its partitions stay its own until its session ends: it may be back before.
             holding = member.holding
             left = Holding(LEAVE_STATIC_EPOCH, holding.epoch, MemberState.STABLE, holding.assigned)
@@ -225,9 +225,7 @@ class ConsumerGroup:
             member.rebalance_deadline_ms = None
         else:
             self.remove(member)
-        return ConsumerGroupHeartbeatResponse(
-            member_id=request.member_id, member_epoch=request.member_epoch
-        )
+        return HeartbeatResult(asked.member_id, asked.epoch)
 
     def remove(self, *members: ConsumerMember) -> None:
         """Members are gone; what they owned is free."""
@@ -262,12 +260,12 @@ class ConsumerGroup:
                 f'server assignor "{name}" is not supported; supported are {allowed}',
             )
 
-    def _admit(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+    def _admit(self, asked: Heartbeat) -> ConsumerMember:
         """The member that speaks; a new one if it joins."""
-        member_id, instance_id = request.member_id, request.instance_id
-        if request.member_epoch != JOIN_EPOCH:
+        member_id, instance_id = asked.member_id, asked.instance_id
+        if asked.epoch != JOIN_EPOCH:
             member = self._existing(member_id, instance_id)
-            self._check_epoch(member, request)
+            _check_epoch(member, asked)
             return member
         known = self.members.get(member_id)
         static = self.find("", instance_id)
@@ -316,21 +314,6 @@ class ConsumerGroup:
             )
         return member
 
-    def _check_epoch(self, member: ConsumerMember, request: ConsumerGroupHeartbeatRequest) -> None:
-        given, holding = request.member_epoch, member.holding
-        if given == holding.epoch:
-            return
-        # The answer that brought the newer epoch may have been lost on the way.
-        owned = _partitions(request.topic_partitions)
-        lost_answer = given == holding.previous_epoch and given < holding.epoch
-        if lost_answer and owned is not None and owned <= holding.assigned:
-            return
-        raise BrokerError(
-            ErrorCode.FENCED_MEMBER_EPOCH,
-            f"member epoch {given} is not the current one ({holding.epoch}): "
-            "give up all partitions and join again",
-        )
-
     def _take_place(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
         """A static member is back under a new id, with what it had."""
         old_id = old.member_id
@@ -347,26 +330,21 @@ class ConsumerGroup:
         self._hold(old, Holding(assigned=assigned))
         return old
 
-    def _update(
-        self,
-        member: ConsumerMember,
-        request: ConsumerGroupHeartbeatRequest,
-        client: ConnectionInfo,
-    ) -> bool:
-        """Take over what the request says of the member; whether it subscribes to something new."""
+    def _update(self, member: ConsumerMember, asked: Heartbeat) -> bool:
+        """Take over what a member says of itself; whether it subscribes to something new."""
         old = member.subscription
-        if request.subscribed_topic_names is not None:
-            member.subscribed_names = tuple(sorted(set(request.subscribed_topic_names)))
-        if request.subscribed_topic_regex is not None:
-            member.subscribed_regex = request.subscribed_topic_regex or None
-        if request.rack_id is not None:
-            member.rack_id = request.rack_id
-        if request.server_assignor is not None:
-            member.server_assignor = request.server_assignor
-        if request.rebalance_timeout_ms != -1:
-            member.rebalance_timeout_ms = request.rebalance_timeout_ms
-        member.client_id = client.client_id
-        member.client_host = client.client_host
+        if asked.subscribed_names is not None:
+            member.subscribed_names = tuple(sorted(set(asked.subscribed_names)))
+        if asked.subscribed_regex is not None:
+            member.subscribed_regex = asked.subscribed_regex or None
+        if asked.rack_id is not None:
+            member.rack_id = asked.rack_id
+        if asked.server_assignor is not None:
+            member.server_assignor = asked.server_assignor
+        if asked.rebalance_timeout_ms != -1:
+            member.rebalance_timeout_ms = asked.rebalance_timeout_ms
+        member.client_id = asked.client_id
+        member.client_host = asked.client_host
         new = member.subscription
         if old != new:
             self.changes.members.add(member.member_id)
@@ -405,7 +383,7 @@ class ConsumerGroup:
         self._look_again = False
         seen = {}
         for name, count in self._subscribers.items():
-            topic = self._topics.get(name) if count > 0 else None
+            topic = self._find_topic(name) if count > 0 else None
             if topic is not None:
                 seen[name] = (topic.id, topic.partition_count)
         if seen == self._seen:
@@ -543,42 +521,18 @@ class ConsumerGroup:
             member.subscribed_regex = None
 
 
-def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
-    """Refuse what no member should send, whatever the group."""
-    joins = request.member_epoch == JOIN_EPOCH
-    needs_id = version >= 1 or not joins
-    subscribes = (
-        request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    )
-    wrong: tuple[tuple[bool, str], ...] = (
-        (not request.group_id, "the group id is empty"),
-        (needs_id and not request.member_id, "the member id is empty"),
-        (request.instance_id == "", "the instance id is empty"),
-        (request.rack_id == "", "the rack id is empty"),
-        (request.member_epoch < LEAVE_STATIC_EPOCH, "the member epoch is below -2"),
-        (
-            request.member_epoch == LEAVE_STATIC_EPOCH and request.instance_id is None,
-            "only a member with an instance id leaves with epoch -2",
-        ),
-        (joins and request.rebalance_timeout_ms == -1, "a join needs a rebalance timeout"),
-        (
-            joins and request.topic_partitions != [],
-            "a join needs an empty list of owned partitions",
-        ),
-        (joins and not subscribes, "a join needs topic names or a pattern"),
-    )
-    for is_wrong, reason in wrong:
-        if is_wrong:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, reason)
-
-
-def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether everything is in it, as after a join or an answer that did not come."""
-    subscribes = (
-        request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
-    )
-    return request.member_epoch == JOIN_EPOCH or (
-        subscribes and request.rebalance_timeout_ms != -1 and request.topic_partitions is not None
+def _check_epoch(member: ConsumerMember, asked: Heartbeat) -> None:
+    given, holding = asked.epoch, member.holding
+    if given == holding.epoch:
+        return
+    # The answer that brought the newer epoch may have been lost on the way.
+    lost_answer = given == holding.previous_epoch and given < holding.epoch
+    if lost_answer and asked.owned is not None and asked.owned <= holding.assigned:
+        return
+    raise BrokerError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"member epoch {given} is not the current one ({holding.epoch}): "
+        "give up all partitions and join again",
     )
 
 
@@ -595,16 +549,6 @@ def _hash_topics(topics: dict[str, tuple[bytes, int]]) -> int:
         return 0
     digest = sha256(repr(sorted(topics.items())).encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
-
-
-def _assignment(partitions: Partitions) -> Assignment:
-    return Assignment([TopicPartitions(*item) for item in group_by_topic(partitions).items()])
-
-
-def _partitions(topics: list[TopicPartitions] | None) -> Partitions | None:
-    if topics is None:
-        return None
-    return frozenset((topic.topic_id, number) for topic in topics for number in topic.partitions)
 
 
 def _deadline_ms(member: ConsumerMember) -> int:

@@ -33,26 +33,21 @@ from broker.clock import Clock
 from broker.coordinator.group_members import (
     CONSUMER_PROTOCOL,
     ClassicMember,
+    Join,
+    JoinedMember,
+    JoinResult,
     Members,
+    Sync,
+    SyncResult,
     subscribed_topics,
 )
 from broker.errors import ErrorCode
-from broker.model import ConnectionInfo
 from broker.pending import Pending
-from broker.protocol.messages.groups import (
-    JoinGroupRequest,
-    JoinGroupResponse,
-    JoinGroupResponseMember,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
 
 logger = logging.getLogger(__name__)
 
 # A joining client cannot send heartbeats before its first answer: it has this long instead.
 NEW_MEMBER_TIMEOUT_MS = 300_000
-MEMBER_ID_REQUIRED_SINCE = 4
-SKIP_ASSIGNMENT_SINCE = 9
 
 
 class GroupState(Enum):
@@ -113,38 +108,35 @@ class ClassicGroup:
 
     # --- join ---------------------------------------------------------------------------------
 
-    def join(
-        self, request: JoinGroupRequest, client: ConnectionInfo, version: int
-    ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+    def join(self, asked: Join) -> JoinResult | Pending[JoinResult]:
         """A client wants in, or comes back for the next generation."""
-        refused = self._refuse_join(request)
+        refused = self._refuse_join(asked)
         if refused is not ErrorCode.NONE:
-            return _join_error(refused, request.member_id)
-        if request.member_id:
-            return self._join_known(request, client)
-        prefix = request.group_instance_id or client.client_id
-        member_id = f"{prefix}-{self._new_id()}"
-        if request.group_instance_id is not None:
-            static = self.members.static(request.group_instance_id)
+            return JoinResult(asked.member_id, refused)
+        if asked.member_id:
+            return self._join_known(asked)
+        member_id = f"{asked.instance_id or asked.client_id}-{self._new_id()}"
+        if asked.instance_id is not None:
+            static = self.members.static(asked.instance_id)
             if static is not None:
-                return self._replace_static(static, member_id, request, client, version)
-        elif version >= MEMBER_ID_REQUIRED_SINCE:
+                return self._replace_static(static, member_id, asked)
+        elif asked.joins_twice:
             now_ms = self._clock.monotonic_ms()
-            self._expected[member_id] = now_ms + request.session_timeout_ms
-            return _join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)
-        return self._add(member_id, request, client)
+            self._expected[member_id] = now_ms + asked.session_timeout_ms
+            return JoinResult(member_id, ErrorCode.MEMBER_ID_REQUIRED)
+        return self._add(member_id, asked)
 
-    def _refuse_join(self, request: JoinGroupRequest) -> ErrorCode:
+    def _refuse_join(self, asked: Join) -> ErrorCode:
         rules = self._rules
-        session_ms = request.session_timeout_ms
+        session_ms = asked.session_timeout_ms
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not rules.session_timeout_min_ms <= session_ms <= rules.session_timeout_max_ms:
             return ErrorCode.INVALID_SESSION_TIMEOUT
-        if not self._has_room_for(request.member_id):
-            self._expected.pop(request.member_id, None)
+        if not self._has_room_for(asked.member_id):
+            self._expected.pop(asked.member_id, None)
             return ErrorCode.GROUP_MAX_SIZE_REACHED
-        if not self._speaks(request):
+        if not self._speaks(asked):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.NONE
 
@@ -159,55 +151,51 @@ class ClassicGroup:
             return sum(other.joining is not None for other in self.members) < size_max
         return member is not None or len(self.members) < size_max
 
-    def _speaks(self, request: JoinGroupRequest) -> bool:
+    def _speaks(self, asked: Join) -> bool:
         """Whether the member has a protocol in common with all the others."""
-        if not request.protocol_type or not request.protocols:
+        if not asked.protocol_type or not asked.protocols:
             return False
         if not self.members:
             return True
-        if request.protocol_type != self.protocol_type:
+        if asked.protocol_type != self.protocol_type:
             return False
         common = self.members.common_protocols()
-        return any(protocol.name in common for protocol in request.protocols)
+        return any(name in common for name, _ in asked.protocols)
 
-    def _join_known(
-        self, request: JoinGroupRequest, client: ConnectionInfo
-    ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
-        member_id = request.member_id
+    def _join_known(self, asked: Join) -> JoinResult | Pending[JoinResult]:
+        member_id = asked.member_id
         if member_id in self._expected:
-            return self._add(member_id, request, client)
-        wrong = self._check_identity(member_id, request.group_instance_id)
+            return self._add(member_id, asked)
+        wrong = self._check_identity(member_id, asked.instance_id)
         if wrong is not ErrorCode.NONE:
-            return _join_error(wrong, member_id)
+            return JoinResult(member_id, wrong)
         member = self.members.get(member_id)
         assert member is not None
-        same = member.protocols == _protocols(request)
+        same = member.protocols == asked.protocols
         if self.state is GroupState.COMPLETING_REBALANCE and same:
             return self._joined(member)
         if self.state is GroupState.STABLE and same and member_id != self.leader:
             return self._joined(member)
-        self._update(member, request, client)
+        _update(member, asked)
         pending = _wait_for_join(member)
         self._rebalance()
         return pending
 
-    def _add(
-        self, member_id: str, request: JoinGroupRequest, client: ConnectionInfo
-    ) -> Pending[JoinGroupResponse]:
+    def _add(self, member_id: str, asked: Join) -> Pending[JoinResult]:
         member = ClassicMember(
             member_id=member_id,
-            instance_id=request.group_instance_id,
-            client_id=client.client_id,
-            client_host=client.client_host,
-            session_timeout_ms=request.session_timeout_ms,
-            rebalance_timeout_ms=_rebalance_timeout_ms(request),
-            protocols=_protocols(request),
+            instance_id=asked.instance_id,
+            client_id=asked.client_id,
+            client_host=asked.client_host,
+            session_timeout_ms=asked.session_timeout_ms,
+            rebalance_timeout_ms=asked.rebalance_timeout_ms,
+            protocols=asked.protocols,
             deadline_ms=self._clock.monotonic_ms() + NEW_MEMBER_TIMEOUT_MS,
             is_new=True,
         )
         self._expected.pop(member_id, None)
         if not self.members:
-            self.protocol_type = request.protocol_type
+            self.protocol_type = asked.protocol_type
         self.members.add(member)
         self.leader = self.leader or member_id
         self._joined_during_delay = True
@@ -215,23 +203,9 @@ class ClassicGroup:
         self._rebalance()
         return pending
 
-    def _update(
-        self, member: ClassicMember, request: JoinGroupRequest, client: ConnectionInfo
-    ) -> None:
-        member.protocols = _protocols(request)
-        member.session_timeout_ms = request.session_timeout_ms
-        member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
-        member.client_id = client.client_id
-        member.client_host = client.client_host
-
     def _replace_static(
-        self,
-        member: ClassicMember,
-        member_id: str,
-        request: JoinGroupRequest,
-        client: ConnectionInfo,
-        version: int,
-    ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+        self, member: ClassicMember, member_id: str, asked: Join
+    ) -> JoinResult | Pending[JoinResult]:
         """The same instance under a new id: a member with the old one is fenced."""
         old_id = member.member_id
         old_leader = self.leader
@@ -242,68 +216,67 @@ class ClassicGroup:
         if old_id in self._unsynced:
             self._unsynced.remove(old_id)
             self._unsynced.add(member_id)
-        self._update(member, request, client)
+        _update(member, asked)
         if not member.is_new:
             self._extend(member)
         if self.state is GroupState.STABLE and self.members.select_protocol() == self.protocol:
-            return self._take_place(member, old_leader, version)
+            may_skip = asked.may_skip_assignment
+            return self._take_place(member, old_leader, may_skip=may_skip)
         pending = _wait_for_join(member)
         self._rebalance()
         return pending
 
     def _take_place(
-        self, member: ClassicMember, old_leader: str | None, version: int
-    ) -> JoinGroupResponse | Pending[JoinGroupResponse]:
+        self, member: ClassicMember, old_leader: str | None, *, may_skip: bool
+    ) -> JoinResult | Pending[JoinResult]:
         """Answer with the generation as it is, once the new id is on disk."""
-        response = self._joined(member)
-        if version >= SKIP_ASSIGNMENT_SINCE:
+        result = self._joined(member)
+        if may_skip:
             # It stays leader, sees the members, but must not assign: nothing has changed.
-            response.skip_assignment = member.member_id == self.leader
+            result.skip_assignment = member.member_id == self.leader
         else:
             # Named the old leader, the new one takes itself for a follower and fetches its work.
-            response.leader = old_leader or ""
-            response.members = []
-        pending: Pending[JoinGroupResponse] = Pending()
+            result.leader = old_leader or ""
+            result.members = []
+        pending: Pending[JoinResult] = Pending()
 
         def saved(error: ErrorCode) -> None:
             failed = error is not ErrorCode.NONE
-            pending.complete(_join_error(error, member.member_id) if failed else response)
+            pending.complete(JoinResult(member.member_id, error) if failed else result)
 
         self._save(self, self.assignments(), saved)
         return pending
 
-    def _joined(self, member: ClassicMember) -> JoinGroupResponse:
+    def _joined(self, member: ClassicMember) -> JoinResult:
         """The answer to a join: the leader also learns who the others are."""
         assert self.protocol is not None
         members = []
         if member.member_id == self.leader:
             members = [
-                JoinGroupResponseMember(
-                    other.member_id, other.instance_id, other.metadata(self.protocol)
-                )
+                JoinedMember(other.member_id, other.instance_id, other.metadata(self.protocol))
                 for other in self.members
             ]
-        return JoinGroupResponse(
-            generation_id=self.generation,
+        return JoinResult(
+            member.member_id,
+            generation=self.generation,
             protocol_type=self.protocol_type,
-            protocol_name=self.protocol,
+            protocol=self.protocol,
             leader=self.leader or "",
-            member_id=member.member_id,
             members=members,
         )
 
     # --- sync, heartbeat, leave ---------------------------------------------------------------
 
-    def sync(self, request: SyncGroupRequest) -> SyncGroupResponse | Pending[SyncGroupResponse]:
+    def sync(self, asked: Sync) -> SyncResult | Pending[SyncResult]:
         """A member asks for its work; the leader brings everybody's."""
-        error = self.check(request.member_id, request.group_instance_id, request.generation_id)
+        error = self.check(asked.member_id, asked.instance_id, asked.generation)
         if error is ErrorCode.NONE:
-            error = self._check_protocol(request)
+            error = self._check_protocol(asked)
         if error is ErrorCode.NONE and self.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error is not ErrorCode.NONE:
-            return SyncGroupResponse(error_code=error)
-        member = self.members.get(request.member_id)
+            return SyncResult(error)
+        member = self.members.get(asked.member_id)
         assert member is not None
         self._unsynced.discard(member.member_id)
         if not self._unsynced:
@@ -312,22 +285,22 @@ class ClassicGroup:
             self._extend(member)
             return self._synced(member)
         if member.syncing is not None:
-            member.syncing.complete(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+            member.syncing.complete(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
         pending = member.syncing = Pending()
         if member.member_id == self.leader:
-            self._assign({item.member_id: item.assignment for item in request.assignments})
+            self._assign(asked.assignments)
         return pending
 
-    def _check_protocol(self, request: SyncGroupRequest) -> ErrorCode:
-        asked = (request.protocol_type, request.protocol_name)
-        for given, ours in zip(asked, (self.protocol_type, self.protocol), strict=True):
+    def _check_protocol(self, asked: Sync) -> ErrorCode:
+        named = (asked.protocol_type, asked.protocol)
+        for given, ours in zip(named, (self.protocol_type, self.protocol), strict=True):
             if given is not None and given != ours:
                 return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.NONE
 
     def _assign(self, given: Mapping[str, bytes]) -> None:
         assignments = {
-            member.member_id: bytes(given.get(member.member_id, b"")) for member in self.members
+            member.member_id: given.get(member.member_id, b"") for member in self.members
         }
         generation = self.generation
 
@@ -349,10 +322,10 @@ class ClassicGroup:
 
         self._save(self, assignments, saved)
 
-    def _synced(self, member: ClassicMember) -> SyncGroupResponse:
-        return SyncGroupResponse(
+    def _synced(self, member: ClassicMember) -> SyncResult:
+        return SyncResult(
             protocol_type=self.protocol_type,
-            protocol_name=self.protocol,
+            protocol=self.protocol,
             assignment=member.assignment,
         )
 
@@ -513,15 +486,15 @@ class ClassicGroup:
             if member.syncing is not None:
                 pending, member.syncing = member.syncing, None
                 self._extend(member)
-                pending.complete(SyncGroupResponse(error_code=error))
+                pending.complete(SyncResult(error))
 
     def _fail_waiting(self, member: ClassicMember, error: ErrorCode) -> None:
         joining, member.joining = member.joining, None
         syncing, member.syncing = member.syncing, None
         if joining is not None:
-            joining.complete(_join_error(error, member.member_id))
+            joining.complete(JoinResult(member.member_id, error))
         if syncing is not None:
-            syncing.complete(SyncGroupResponse(error_code=error))
+            syncing.complete(SyncResult(error))
 
     # --- time ---------------------------------------------------------------------------------
 
@@ -615,27 +588,20 @@ class ClassicGroup:
         return ErrorCode.NONE
 
 
-def _protocols(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
-    return [(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols]
+def _update(member: ClassicMember, asked: Join) -> None:
+    member.protocols = asked.protocols
+    member.session_timeout_ms = asked.session_timeout_ms
+    member.rebalance_timeout_ms = asked.rebalance_timeout_ms
+    member.client_id = asked.client_id
+    member.client_host = asked.client_host
 
 
-def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    # Version 0 has no such field: its clients have one timeout for both.
-    given_ms = request.rebalance_timeout_ms
-    return request.session_timeout_ms if given_ms < 0 else given_ms
-
-
-def _wait_for_join(member: ClassicMember) -> Pending[JoinGroupResponse]:
+def _wait_for_join(member: ClassicMember) -> Pending[JoinResult]:
     if member.joining is not None:
-        replaced = _join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
-        member.joining.complete(replaced)
-    pending: Pending[JoinGroupResponse] = Pending()
+        member.joining.complete(JoinResult(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
+    pending: Pending[JoinResult] = Pending()
     member.joining = pending
     return pending
-
-
-def _join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error, member_id=member_id)
 
 
 def _ignore_outcome(error: ErrorCode) -> None:

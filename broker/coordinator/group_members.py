@@ -1,17 +1,79 @@
-"""Members of one classic group, and what follows from all of them together. Pure."""
+"""Members of one classic group: what they ask, and what follows from all of them. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from broker.errors import BrokerError
+from broker.errors import BrokerError, ErrorCode
 from broker.pending import Pending
 from broker.protocol import message
 from broker.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
-from broker.protocol.messages.groups import JoinGroupResponse, SyncGroupResponse
 
 CONSUMER_PROTOCOL = "consumer"
 SUBSCRIPTION_VERSION_MAX = 3
+
+
+@dataclass(slots=True)
+class Join:
+    """A client joins, or a member joins the next generation; the most preferred protocol first."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: list[tuple[str, bytes]]
+    # The client joins again with the member id that a refusal gives it.
+    joins_twice: bool = True
+    # The client understands that a leader may have nothing to assign.
+    may_skip_assignment: bool = True
+
+
+@dataclass(slots=True)
+class JoinedMember:
+    """A member as its leader sees it."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(slots=True)
+class JoinResult:
+    """The generation that a member is in, or why it is in none; a leader learns the members."""
+
+    member_id: str
+    error: ErrorCode = ErrorCode.NONE
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str = ""
+    leader: str = ""
+    members: list[JoinedMember] = field(default_factory=list)
+    skip_assignment: bool = False
+
+
+@dataclass(slots=True)
+class Sync:
+    """A member asks for its assignment; the leader brings those of all members, by their ids."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignments: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SyncResult:
+    """The assignment of a member, or why it gets none."""
+
+    error: ErrorCode = ErrorCode.NONE
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
 
 
 @dataclass(slots=True)
@@ -26,8 +88,8 @@ class ClassicMember:
     rebalance_timeout_ms: int
     protocols: list[tuple[str, bytes]]
     assignment: bytes = b""
-    joining: Pending[JoinGroupResponse] | None = None
-    syncing: Pending[SyncGroupResponse] | None = None
+    joining: Pending[JoinResult] | None = None
+    syncing: Pending[SyncResult] | None = None
     deadline_ms: int = 0
     is_new: bool = False
 

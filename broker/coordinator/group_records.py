@@ -21,8 +21,10 @@ from broker.coordinator.consumer_group import ConsumerGroup, ConsumerMember, gro
 from broker.coordinator.group import ClassicGroup
 from broker.coordinator.group_members import ClassicMember, Members
 from broker.coordinator.internal_topics import CoordinatorRecord, prefixed, read_prefix
+from broker.coordinator.offsets import CommittedOffset
 from broker.coordinator.reconciliation import Holding, MemberState
 from broker.errors import MalformedMessage
+from broker.model import TopicPartition
 from broker.protocol import message
 from broker.protocol.messages.group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -40,8 +42,10 @@ from broker.protocol.messages.group_records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    TopicPartition,
     TopicPartitions,
+)
+from broker.protocol.messages.group_records import (
+    TopicPartition as RecordedPartitions,
 )
 from broker.protocol.wire import SPECS
 
@@ -98,6 +102,40 @@ def decode_record(
     if version not in versions:
         raise MalformedMessage(f"{value_class.__name__} version {version} is not known")
     return decoded_key, message.from_bytes(value_class, memoryview(value)[2:], version)
+
+
+# --- offsets --------------------------------------------------------------------------------------
+
+
+def offset_record(
+    group_id: str, partition: TopicPartition, offset: CommittedOffset
+) -> CoordinatorRecord:
+    """A committed offset as the log has it."""
+    value = OffsetCommitValue(
+        offset=offset.offset,
+        leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata,
+        commit_timestamp=offset.commit_timestamp_ms,
+        expire_timestamp=offset.expire_timestamp_ms,
+    )
+    return record(OffsetCommitKey(group_id, *partition), value)
+
+
+def offset_tombstone(group_id: str, partition: TopicPartition) -> CoordinatorRecord:
+    """The end of a committed offset."""
+    return record(OffsetCommitKey(group_id, *partition), None)
+
+
+def replayed_offset(value: OffsetCommitValue, log_offset: int) -> CommittedOffset:
+    """A committed offset as it was read back."""
+    return CommittedOffset(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_timestamp_ms=value.commit_timestamp,
+        expire_timestamp_ms=value.expire_timestamp,
+        log_offset=log_offset,
+    )
 
 
 # --- classic groups -------------------------------------------------------------------------------
@@ -173,7 +211,7 @@ def consumer_group_records(group: ConsumerGroup) -> list[CoordinatorRecord]:
         records.append(record(ConsumerGroupMetadataKey(group_id), epoch))
     for member_id in sorted(changes.targets):
         target = ConsumerGroupTargetAssignmentMemberValue(
-            [TopicPartition(*item) for item in group_by_topic(group.targets[member_id]).items()]
+            [RecordedPartitions(*item) for item in group_by_topic(group.targets[member_id]).items()]
         )
         records.append(record(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), target))
     if changes.target_epoch:
@@ -292,5 +330,5 @@ def _replay_holding(
     )
 
 
-def _partitions(topics: Iterable[TopicPartition | TopicPartitions]) -> Partitions:
+def _partitions(topics: Iterable[RecordedPartitions | TopicPartitions]) -> Partitions:
     return frozenset((topic.topic_id, number) for topic in topics for number in topic.partitions)

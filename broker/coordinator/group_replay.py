@@ -4,9 +4,12 @@ from collections.abc import Callable
 
 from broker.batch.codec import Record, read_control
 from broker.coordinator.consumer_group import ConsumerGroup
-from broker.coordinator.group_records import decode_record, replay_consumer_record
+from broker.coordinator.group_records import (
+    decode_record,
+    replay_consumer_record,
+    replayed_offset,
+)
 from broker.coordinator.internal_topics import InternalLog, ReplayedBatch
-from broker.coordinator.offset_requests import replayed_offset
 from broker.coordinator.offsets import OffsetStore
 from broker.errors import MalformedMessage
 from broker.model import TopicPartition

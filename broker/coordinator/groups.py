@@ -16,21 +16,28 @@ from broker.coordinator.consumer_group import (
     Changes,
     ConsumerGroup,
     ConsumerGroupRules,
-    check_heartbeat,
+    Heartbeat,
+    HeartbeatResult,
 )
 from broker.coordinator.group import ClassicGroup, GroupRules, GroupState, Saved
 from broker.coordinator.group_descriptions import (
+    ClassicGroupDescription,
+    ConsumerGroupDescription,
     GroupSnapshot,
+    ListedGroup,
     describe_classic,
     describe_consumer,
     group_state,
     group_type,
     list_groups,
 )
+from broker.coordinator.group_members import Join, JoinResult, Sync, SyncResult
+from broker.coordinator.group_offsets import GroupOffsets, expired_offsets
 from broker.coordinator.group_records import (
     classic_group_record,
     consumer_group_records,
     consumer_group_tombstones,
+    offset_tombstone,
     record,
     replay_classic_group,
 )
@@ -40,23 +47,13 @@ from broker.coordinator.internal_topics import (
     InternalLog,
     Written,
 )
-from broker.coordinator.offset_requests import (
-    OffsetRequests,
-    expired_offsets,
-    offset_tombstone,
-)
-from broker.coordinator.offsets import OffsetStore
 from broker.coordinator.parts import Parts, batched, finish
 from broker.coordinator.topic_pattern import PatternMatches
 from broker.coordinator.topics import Change, Steps, Topic, TopicCatalog
 from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.machine import Machine
-from broker.model import GROUP_TOPIC, ConnectionInfo, ProducerIdentity
+from broker.model import GROUP_TOPIC, ProducerIdentity
 from broker.pending import Pending
-from broker.protocol.messages import consumer_groups as consumer_wire
-from broker.protocol.messages import groups as wire
-from broker.protocol.messages import offsets as offsets_wire
-from broker.protocol.messages import transactions as transaction_wire
 from broker.protocol.messages.group_records import (
     GroupMetadataKey,
 )
@@ -69,7 +66,6 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 Group = ClassicGroup | ConsumerGroup
 
-LEAVE_MANY_VERSION_MIN = 3
 FORGOTTEN_AT_ONCE_MAX = 500  # offsets
 TICK_RETRY_MS = 1_000
 
@@ -115,97 +111,72 @@ class GroupCoordinator:
             clock=clock,
         )
         self._matches = PatternMatches(topics.names)
-        self._store = OffsetStore()
-        self._offsets = OffsetRequests(
-            config=config,
+        self.offsets = GroupOffsets(
+            metadata_bytes_max=config.offset_metadata_max_bytes,
             clock=clock,
             log=self._log,
             topics=topics,
-            groups=self,
-            store=self._store,
+            find_group=self._groups.get,
+            open_simple=self._open_simple,
         )
+        self._store = self.offsets.store
         topics.subscribe(self._topics_changed)
 
     # --- classic groups -----------------------------------------------------------------------
 
-    def join(
-        self, request: wire.JoinGroupRequest, connection: ConnectionInfo, version: int
-    ) -> wire.JoinGroupResponse | Pending[wire.JoinGroupResponse]:
+    def join(self, group_id: str, asked: Join) -> JoinResult | Pending[JoinResult]:
         """A client joins a classic group."""
-        group_id, member_id = request.group_id, request.member_id
+        member_id = asked.member_id
         if not group_id:
-            return wire.JoinGroupResponse(
-                error_code=ErrorCode.INVALID_GROUP_ID, member_id=member_id
-            )
+            return JoinResult(member_id, ErrorCode.INVALID_GROUP_ID)
         group = self._groups.get(group_id)
         if group is None and member_id:
-            return wire.JoinGroupResponse(
-                error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=member_id
-            )
+            return JoinResult(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         if isinstance(group, ConsumerGroup):
             if group.members:
-                return wire.JoinGroupResponse(
-                    error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id=member_id
-                )
+                return JoinResult(member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
             self._append(group_id, consumer_group_tombstones(group))
             group = None
         if group is None:
             group = self._new_classic(group_id)
-        answer = group.join(request, _as_listed(connection), version)
+        answer = group.join(asked)
         # A group whose first join is refused never was.
-        if isinstance(answer, Pending) or answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+        if isinstance(answer, Pending) or answer.error is ErrorCode.MEMBER_ID_REQUIRED:
             self._groups[group_id] = group
         self._arm(group)
         return answer
 
-    def sync(
-        self, request: wire.SyncGroupRequest
-    ) -> wire.SyncGroupResponse | Pending[wire.SyncGroupResponse]:
+    def sync(self, group_id: str, asked: Sync) -> SyncResult | Pending[SyncResult]:
         """A member asks for its work."""
-        group, error = self._classic(request.group_id)
+        group, error = self._classic(group_id)
         if group is None:
-            return wire.SyncGroupResponse(error_code=error)
-        answer = group.sync(request)
+            return SyncResult(error)
+        answer = group.sync(asked)
         self._arm(group)
         return answer
 
-    def heartbeat(self, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:
+    def heartbeat(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int
+    ) -> ErrorCode:
         """A member is alive."""
-        group, error = self._classic(request.group_id)
+        group, error = self._classic(group_id)
         if group is not None:
             # The timer stays as it is: it finds the later deadline when it fires.
-            error = group.heartbeat(
-                request.member_id, request.group_instance_id, request.generation_id
-            )
-        return wire.HeartbeatResponse(error_code=error)
+            error = group.heartbeat(member_id, instance_id, generation)
+        return error
 
     def leave(
-        self, request: wire.LeaveGroupRequest, version: int
-    ) -> wire.LeaveGroupResponse | Pending[wire.LeaveGroupResponse]:
-        """Members go; one for old versions, many for newer ones."""
-        if not request.group_id:
-            return wire.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-        many = version >= LEAVE_MANY_VERSION_MIN
-        leaving = request.members if many else [wire.MemberIdentity(request.member_id)]
-        group = self._groups.get(request.group_id)
-        answers = [
-            wire.MemberResponse(
-                member.member_id,
-                member.group_instance_id,
-                _leave(group, member.member_id, member.group_instance_id),
-            )
-            for member in leaving
-        ]
+        self, group_id: str, members: Iterable[tuple[str, str | None]]
+    ) -> list[ErrorCode] | Pending[list[ErrorCode]]:
+        """Members go, each named by its id or its instance id; a code for each."""
+        group = self._groups.get(group_id)
+        codes = [_leave(group, member_id, instance_id) for member_id, instance_id in members]
         written = None
         if group is not None:
             if isinstance(group, ConsumerGroup):
                 written = self._write_consumer(group)
             self._arm(group)
-        if many:
-            response = wire.LeaveGroupResponse(members=answers)
-        else:
-            response = wire.LeaveGroupResponse(error_code=answers[0].error_code)
-        return self._log.answer_when_durable(written, response)
+        return self._log.answer_when_durable(written, codes)
 
     def _classic(self, group_id: str) -> tuple[ClassicGroup | None, ErrorCode]:
         if not group_id:
@@ -245,49 +216,32 @@ class GroupCoordinator:
     # --- consumer groups ----------------------------------------------------------------------
 
     def consumer_heartbeat(
-        self,
-        request: consumer_wire.ConsumerGroupHeartbeatRequest,
-        connection: ConnectionInfo,
-        version: int,
-    ) -> (
-        consumer_wire.ConsumerGroupHeartbeatResponse
-        | Pending[consumer_wire.ConsumerGroupHeartbeatResponse]
-    ):
-        """A member of a consumer group joins, lives or leaves."""
-        try:
-            check_heartbeat(request, version)
-            group, conversion = self._consumer_group(request)
-            if request.member_epoch < JOIN_EPOCH:
-                response = group.leave(request)
-            else:
-                request.member_id = request.member_id or self._new_id()
-                response = group.heartbeat(request, _as_listed(connection))
-            self._groups[request.group_id] = group
-            written = self._write_consumer(group, conversion)
-        except BrokerError as error:
-            return consumer_wire.ConsumerGroupHeartbeatResponse(
-                error_code=error.code, error_message=error.message
-            )
-        except StorageError as error:
-            return consumer_wire.ConsumerGroupHeartbeatResponse(
-                error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, error_message=error.message
-            )
-        armed = self._armed.get(request.group_id)
-        due_ms = group.deadline_ms(request.member_id)
+        self, group_id: str, asked: Heartbeat
+    ) -> HeartbeatResult | Pending[HeartbeatResult]:
+        """A member of a consumer group joins, lives or leaves; a refusal is a BrokerError."""
+        group, conversion = self._consumer_group(group_id, asked)
+        if asked.epoch < JOIN_EPOCH:
+            result = group.leave(asked)
+        else:
+            asked.member_id = asked.member_id or self._new_id()
+            result = group.heartbeat(asked)
+        self._groups[group_id] = group
+        written = self._write_consumer(group, conversion)
+        armed = self._armed.get(group_id)
+        due_ms = group.deadline_ms(asked.member_id)
         # Looking at all members at every heartbeat would add up: mostly nothing gets due earlier.
         if armed is None or due_ms is None or due_ms < armed.due_ms:
             self._arm(group)
-        return self._log.answer_when_durable(written, response)
+        return self._log.answer_when_durable(written, result)
 
     def _consumer_group(
-        self, request: consumer_wire.ConsumerGroupHeartbeatRequest
+        self, group_id: str, asked: Heartbeat
     ) -> tuple[ConsumerGroup, list[CoordinatorRecord]]:
         """The group, new if necessary, and what ends the classic group it was."""
-        group_id = request.group_id
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group, []
-        if request.member_epoch != JOIN_EPOCH or (group is not None and not _is_empty(group)):
+        if asked.epoch != JOIN_EPOCH or (group is not None and not _is_empty(group)):
             what = "does not exist" if group is None else "is not a consumer group"
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f'group "{group_id}" {what}')
         conversion = [] if group is None else [record(GroupMetadataKey(group_id), None)]
@@ -298,7 +252,7 @@ class GroupCoordinator:
             group_id,
             rules=self._consumer_rules,
             clock=self._clock,
-            topics=self._topics,
+            find_topic=self._topics.get,
             matches=self._matches,
         )
 
@@ -317,57 +271,29 @@ class GroupCoordinator:
 
     # --- administration -----------------------------------------------------------------------
 
-    def list_groups(self, request: wire.ListGroupsRequest) -> wire.ListGroupsResponse:
+    def list_groups(
+        self, states: Iterable[str] = (), types: Iterable[str] = ()
+    ) -> list[ListedGroup]:
         """All groups, or those of some states and types."""
         groups = [self._groups[group_id] for group_id in sorted(self._groups)]
-        return wire.ListGroupsResponse(groups=list_groups(groups, request))
+        return list_groups(groups, states, types)
 
-    def describe(
-        self, request: wire.DescribeGroupsRequest, version: int
-    ) -> wire.DescribeGroupsResponse:
-        """Classic groups with their members."""
-        operations = request.include_authorized_operations
-        return wire.DescribeGroupsResponse(
-            groups=[
-                describe_classic(
-                    group_id, self._groups.get(group_id), operations=operations, version=version
-                )
-                for group_id in request.groups
-            ]
-        )
+    def describe_classic(self, group_id: str) -> ClassicGroupDescription:
+        """A classic group; GROUP_ID_NOT_FOUND for what is not one."""
+        return describe_classic(group_id, self._groups.get(group_id))
 
-    def consumer_describe(
-        self, request: consumer_wire.ConsumerGroupDescribeRequest
-    ) -> consumer_wire.ConsumerGroupDescribeResponse:
-        """Consumer groups with their members."""
-        operations = request.include_authorized_operations
+    def describe_consumer(self, group_id: str) -> ConsumerGroupDescription:
+        """A consumer group; GROUP_ID_NOT_FOUND for what is not one."""
+        return describe_consumer(group_id, self._groups.get(group_id))
 
-        def name_of(topic_id: bytes) -> str | None:
-            topic = self._topics.by_id(topic_id)
-            return None if topic is None else topic.name
+    def delete(self, group_ids: Iterable[str]) -> Parts[list[ErrorCode] | Pending[list[ErrorCode]]]:
+        """Delete groups without members, with their offsets; a code for each.
 
-        return consumer_wire.ConsumerGroupDescribeResponse(
-            groups=[
-                describe_consumer(
-                    group_id, self._groups.get(group_id), operations=operations, name_of=name_of
-                )
-                for group_id in request.group_ids
-            ]
-        )
-
-    def delete(
-        self, request: wire.DeleteGroupsRequest
-    ) -> wire.DeleteGroupsResponse | Pending[wire.DeleteGroupsResponse]:
-        """Delete groups without members, with their offsets."""
-        return finish(self.delete_in_parts(request))
-
-    def delete_in_parts(
-        self, request: wire.DeleteGroupsRequest
-    ) -> Parts[wire.DeleteGroupsResponse | Pending[wire.DeleteGroupsResponse]]:
-        """Delete groups one after the other; of one with many offsets some at a time."""
-        results = []
+        One group after the other, and of one with many offsets some at a time.
+        """
+        codes: list[ErrorCode] = []
         written: dict[PartitionLog, Written] = {}
-        for group_id in request.groups_names:
+        for group_id in group_ids:
             error = ErrorCode.NONE
             group = self._groups.get(group_id)
             if group is None:
@@ -386,17 +312,15 @@ class GroupCoordinator:
                     error = (
                         ErrorCode.NON_EMPTY_GROUP if lives else ErrorCode.COORDINATOR_NOT_AVAILABLE
                     )
-            results.append(wire.DeletableGroupResult(group_id, error))
+            codes.append(error)
             yield
-        return self._answer_when_all_durable(
-            list(written.values()), wire.DeleteGroupsResponse(results=results)
-        )
+        return self._answer_when_all_durable(list(written.values()), codes)
 
     def _forget_most(self, group: Group) -> Parts[None]:
         """Offsets of a group that goes, until few are left; it may live again meanwhile."""
         offsets = self._store.partitions(group.group_id)
         while len(offsets) > FORGOTTEN_AT_ONCE_MAX:
-            self._offsets.forget(group.group_id, list(offsets)[:FORGOTTEN_AT_ONCE_MAX])
+            self.offsets.forget(group.group_id, list(offsets)[:FORGOTTEN_AT_ONCE_MAX])
             yield
             if self._groups.get(group.group_id) is not group or not _is_empty(group):
                 raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
@@ -455,47 +379,11 @@ class GroupCoordinator:
 
     # --- offsets ------------------------------------------------------------------------------
 
-    def commit_offsets(
-        self, request: offsets_wire.OffsetCommitRequest, version: int
-    ) -> offsets_wire.OffsetCommitResponse | Pending[offsets_wire.OffsetCommitResponse]:
-        """A group commits offsets."""
-        return self._offsets.commit(request, version)
-
-    def fetch_offsets(
-        self, request: offsets_wire.OffsetFetchRequest, version: int
-    ) -> offsets_wire.OffsetFetchResponse:
-        """What groups have committed."""
-        return self._offsets.fetch(request, version)
-
-    def fetch_offsets_in_parts(
-        self, request: offsets_wire.OffsetFetchRequest, version: int
-    ) -> Parts[offsets_wire.OffsetFetchResponse]:
-        """What groups have committed, bit by bit."""
-        return self._offsets.fetch_in_parts(request, version)
-
-    def delete_offsets(
-        self, request: offsets_wire.OffsetDeleteRequest
-    ) -> offsets_wire.OffsetDeleteResponse | Pending[offsets_wire.OffsetDeleteResponse]:
-        """Forget committed offsets."""
-        return self._offsets.delete(request)
-
-    def commit_transactional_offsets(
-        self, request: transaction_wire.TxnOffsetCommitRequest
-    ) -> (
-        transaction_wire.TxnOffsetCommitResponse | Pending[transaction_wire.TxnOffsetCommitResponse]
-    ):
-        """Offsets that count once a transaction commits."""
-        return self._offsets.commit_transactional(request)
-
     def complete_transaction(self, producer: ProducerIdentity, commit: bool) -> None:
         """The transaction's marker is in __consumer_offsets: its offsets count, or never will."""
         self._store.complete(producer.producer_id, commit=commit, concerns=lambda _: True)
 
-    def find(self, group_id: str) -> Group | None:
-        """The group of this id."""
-        return self._groups.get(group_id)
-
-    def open_simple(self, group_id: str) -> None:
+    def _open_simple(self, group_id: str) -> None:
         """Make a group that only has offsets, unless there is one."""
         if group_id not in self._groups:
             self._groups[group_id] = self._new_classic(group_id)
@@ -517,7 +405,7 @@ class GroupCoordinator:
             gone = [partition for partition in partitions if partition.topic in names]
             try:
                 for some in batched(gone, FORGOTTEN_AT_ONCE_MAX):
-                    self._offsets.forget(group_id, some)
+                    self.offsets.forget(group_id, some)
                     yield
             except (BrokerError, StorageError) as error:
                 logger.error(
@@ -591,7 +479,7 @@ class GroupCoordinator:
                     self._store, group, now_ms=now_ms, retention_ms=self._retention_ms
                 )
                 for some in batched(gone, FORGOTTEN_AT_ONCE_MAX):
-                    self._offsets.forget(group.group_id, some)
+                    self.offsets.forget(group.group_id, some)
                     yield
                 if _is_empty(group) and not self._store.has_offsets(group.group_id):
                     self._delete(group)
@@ -617,7 +505,7 @@ class GroupCoordinator:
             if _restores(group_id, consumer.restored):
                 self._groups[group_id] = consumer
         for group_id in self._store.groups():
-            self.open_simple(group_id)
+            self._open_simple(group_id)
         for group in list(self._groups.values()):
             self._arm(group)
         self._timers.repeat(
@@ -629,11 +517,6 @@ class GroupCoordinator:
 
     def _append(self, group_id: str, records: Iterable[CoordinatorRecord]) -> Written:
         return self._log.append(self._log.partition_for(group_id), records)
-
-
-def _as_listed(connection: ConnectionInfo) -> ConnectionInfo:
-    """The client as group listings show it: Java writes an address without a name as "/address"."""
-    return ConnectionInfo(connection.client_id, f"/{connection.client_host}")
 
 
 def _restores(group_id: str, restore: Callable[[], None]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from broker.coordinator.parts import Parts, each
@@ -13,6 +14,7 @@ from broker.coordinator.transaction import (
 )
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers.answers import follow, gather
+from broker.handlers.offsets import commit_in_transaction, transactional_response
 from broker.handlers.partitions import find_log
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import (
@@ -239,14 +241,14 @@ def txn_offset_commit(
                     ErrorCode.TRANSACTION_ABORTABLE if abortable else ErrorCode.INVALID_TXN_STATE
                 ),
             )
-            return state.groups.commit_transactional_offsets(request)
+            return commit_in_transaction(state, request)
         joined = state.transactions.add_partitions(
             request.transactional_id, producer, [partition], client_version=TRANSACTIONS_V2
         )
     except BrokerError as error:
         code = OFFSET_ERRORS.get(error.code, error.code)
         return refuse_offsets(request, code)
-    return follow(joined, lambda _: state.groups.commit_transactional_offsets(request))
+    return follow(joined, lambda _: commit_in_transaction(state, request))
 
 
 # Kafka's group coordinator turns what a partition says into what clients of offsets know.
@@ -260,18 +262,7 @@ def refuse_offsets(
     request: wire.TxnOffsetCommitRequest, code: ErrorCode
 ) -> wire.TxnOffsetCommitResponse:
     """The same error for every partition."""
-    return wire.TxnOffsetCommitResponse(
-        topics=[
-            wire.TxnOffsetCommitResponseTopic(
-                topic.name,
-                [
-                    wire.TxnOffsetCommitResponsePartition(part.partition_index, code)
-                    for part in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return transactional_response(request, repeat(code))
 
 
 def write_txn_markers(

@@ -15,24 +15,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from broker.clock import ManualClock
-from broker.coordinator.consumer_group import ConsumerGroup, ConsumerGroupRules
+from broker.config import TopicConfig
+from broker.coordinator.consumer_group import (
+    ConsumerGroup,
+    ConsumerGroupRules,
+    Heartbeat,
+    HeartbeatResult,
+)
 from broker.coordinator.group import ClassicGroup, GroupRules, Saved
+from broker.coordinator.group_members import Join, JoinResult, Sync, SyncResult
+from broker.coordinator.topic_pattern import PatternMatches
+from broker.coordinator.topics import Topic
 from broker.errors import BrokerError, ErrorCode
-from broker.model import ConnectionInfo
+from broker.handlers.groups import JOIN_TWICE_VERSION_MIN, SKIP_ASSIGNMENT_VERSION_MIN
 from broker.pending import Pending
-from broker.protocol.messages.consumer_groups import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
-from broker.protocol.messages.groups import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
 
 CASES = Path(__file__).parent / "cases"
 RULES = GroupRules(
@@ -128,30 +124,34 @@ class ClassicScript:
         """JoinGroup with what the client remembers."""
         names = options.get("protocols", "range").split(",")
         metadata = options.get("metadata", client)
-        request = JoinGroupRequest(
-            group_id="g",
-            session_timeout_ms=int(options.get("session", "10000")),
-            rebalance_timeout_ms=int(options.get("rebalance", "60000")),
-            member_id=options.get("id", self._ids.get(client, "")),
-            group_instance_id=options.get("instance"),
-            protocol_type=options.get("type", "consumer"),
-            protocols=[JoinGroupRequestProtocol(name, metadata.encode()) for name in names if name],
-        )
         version = int(options.get("version", "9"))
-        answer = self.group.join(request, ConnectionInfo(client_id=client), version)
+        answer = self.group.join(
+            Join(
+                member_id=options.get("id", self._ids.get(client, "")),
+                instance_id=options.get("instance"),
+                client_id=client,
+                client_host="",
+                session_timeout_ms=int(options.get("session", "10000")),
+                rebalance_timeout_ms=int(options.get("rebalance", "60000")),
+                protocol_type=options.get("type", "consumer"),
+                protocols=[(name, metadata.encode()) for name in names if name],
+                joins_twice=version >= JOIN_TWICE_VERSION_MIN,
+                may_skip_assignment=version >= SKIP_ASSIGNMENT_VERSION_MIN,
+            )
+        )
         self._hear(client, answer, self._joined)
         self._tick()
 
-    def _joined(self, client: str, answer: JoinGroupResponse) -> None:
-        if answer.error_code:
-            self.said.append(f"{client}: {ErrorCode(answer.error_code).name} {answer.member_id}")
-            if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+    def _joined(self, client: str, answer: JoinResult) -> None:
+        if answer.error:
+            self.said.append(f"{client}: {answer.error.name} {answer.member_id}")
+            if answer.error is ErrorCode.MEMBER_ID_REQUIRED:
                 self._ids[client] = answer.member_id
             return
         self._ids[client] = answer.member_id
-        self._generations[client] = answer.generation_id
-        line = f"{client}: joined generation {answer.generation_id} as {answer.member_id}"
-        line += f", {answer.protocol_name}, leader {answer.leader}"
+        self._generations[client] = answer.generation
+        line = f"{client}: joined generation {answer.generation} as {answer.member_id}"
+        line += f", {answer.protocol}, leader {answer.leader}"
         if answer.members:
             members = (f"{item.member_id}={item.metadata.decode()}" for item in answer.members)
             line += f", members {' '.join(members)}"
@@ -160,22 +160,19 @@ class ClassicScript:
     def do_sync(self, client: str, options: dict[str, str]) -> None:
         """SyncGroup; assign=A:work,B:more by clients."""
         given = (part.split(":") for part in options.get("assign", "").split(",") if part)
-        request = SyncGroupRequest(
-            group_id="g",
-            generation_id=int(options.get("generation", self._generations.get(client, -1))),
+        asked = Sync(
             member_id=options.get("id", self._ids.get(client, "")),
-            group_instance_id=options.get("instance"),
+            instance_id=options.get("instance"),
+            generation=int(options.get("generation", self._generations.get(client, -1))),
             protocol_type=options.get("type"),
-            protocol_name=options.get("protocol"),
-            assignments=[
-                SyncGroupRequestAssignment(self._ids[name], work.encode()) for name, work in given
-            ],
+            protocol=options.get("protocol"),
+            assignments={self._ids[name]: work.encode() for name, work in given},
         )
-        self._hear(client, self.group.sync(request), self._synced)
+        self._hear(client, self.group.sync(asked), self._synced)
 
-    def _synced(self, client: str, answer: SyncGroupResponse) -> None:
-        if answer.error_code:
-            self.said.append(f"{client}: {ErrorCode(answer.error_code).name}")
+    def _synced(self, client: str, answer: SyncResult) -> None:
+        if answer.error:
+            self.said.append(f"{client}: {answer.error.name}")
         else:
             self.said.append(f"{client}: works on {answer.assignment.decode()!r}")
 
@@ -242,29 +239,9 @@ class ClassicScript:
             heard(client, answer)
 
 
-class Topic:
-    """A topic of the script's catalog."""
-
-    def __init__(self, name: str, partition_count: int) -> None:
-        """Its id is its name."""
-        self.id = name.encode().ljust(16, b"\0")
-        self.partition_count = partition_count
-
-
-class Topics:
-    """The script's catalog."""
-
-    def __init__(self) -> None:
-        """No topics."""
-        self.known: dict[str, Topic] = {}
-
-    def get(self, name: str) -> Topic | None:
-        """The topic of this name."""
-        return self.known.get(name)
-
-    def names(self) -> list[str]:
-        """All names."""
-        return sorted(self.known)
+def topic_id(name: str) -> bytes:
+    """In scripts the id of a topic is its name."""
+    return name.encode().ljust(16, b"\0")
 
 
 class ConsumerScript:
@@ -274,8 +251,8 @@ class ConsumerScript:
         """No topics, no members."""
         self.said: list[str] = []
         self.clock = ManualClock()
-        self.topics = Topics()
-        self.group = ConsumerGroup("g", rules=CONSUMER_RULES, clock=self.clock, topics=self.topics)
+        self.topics: dict[str, Topic] = {}
+        self.group = self.new_group()
         self._epochs: dict[str, int] = {}
 
     def run(self, lines: list[str]) -> list[str]:
@@ -285,68 +262,75 @@ class ConsumerScript:
             getattr(self, f"do_{verb}")(client, options)
         return self.said
 
+    def new_group(self) -> ConsumerGroup:
+        """A group over the script's topics, without members."""
+        return ConsumerGroup(
+            "g",
+            rules=CONSUMER_RULES,
+            clock=self.clock,
+            find_topic=self.topics.get,
+            matches=PatternMatches(lambda: sorted(self.topics)),
+        )
+
     def do_topic(self, name: str, options: dict[str, str]) -> None:
         """A topic is made, grows, or goes (partitions=0)."""
         count = int(options["partitions"])
         if count:
-            self.topics.known[name] = Topic(name, count)
+            self.topics[name] = Topic(name, topic_id(name), count, {}, TopicConfig())
         else:
-            del self.topics.known[name]
+            del self.topics[name]
         self.group.topics_changed()
 
     def do_join(self, client: str, options: dict[str, str]) -> None:
         """A first heartbeat, with everything in it."""
         pattern = options.get("pattern")
         names = [name for name in options.get("topics", "").split(",") if name]
-        request = self._request(client, options)
-        request.member_epoch = 0
-        request.rebalance_timeout_ms = int(options.get("rebalance", "60000"))
-        request.subscribed_topic_names = names if pattern is None else None
-        request.subscribed_topic_regex = pattern
-        request.topic_partitions = []
-        self._send(client, request)
+        asked = self._heartbeat(client, options)
+        asked.epoch = 0
+        asked.rebalance_timeout_ms = int(options.get("rebalance", "60000"))
+        asked.subscribed_names = names if pattern is None else None
+        asked.subscribed_regex = pattern
+        asked.owned = frozenset()
+        self._send(client, asked)
 
     def do_beat(self, client: str, options: dict[str, str]) -> None:
         """A heartbeat; owned=t:0,t:1 or owned=none reports what the client has."""
-        request = self._request(client, options)
+        asked = self._heartbeat(client, options)
         if "topics" in options:
-            request.subscribed_topic_names = options["topics"].split(",")
+            asked.subscribed_names = options["topics"].split(",")
         if "owned" in options:
             pairs = [pair.split(":") for pair in options["owned"].split(",") if ":" in pair]
-            request.topic_partitions = [
-                TopicPartitions(name.encode().ljust(16, b"\0"), [int(number)])
-                for name, number in pairs
-            ]
-        self._send(client, request)
+            asked.owned = frozenset((topic_id(name), int(number)) for name, number in pairs)
+        self._send(client, asked)
 
     def do_leave(self, client: str, options: dict[str, str]) -> None:
         """The last heartbeat; epoch=-2 for a static member that will be back."""
-        request = self._request(client, options)
-        request.member_epoch = int(options.get("epoch", "-1"))
+        asked = self._heartbeat(client, options)
+        asked.epoch = int(options.get("epoch", "-1"))
         try:
-            answer = self.group.leave(request)
+            answer = self.group.leave(asked)
         except BrokerError as error:
             self.said.append(f"{client}: {error.code.name}")
         else:
-            self.said.append(f"{client}: left {answer.member_epoch}")
+            self.said.append(f"{client}: left {answer.epoch}")
 
-    def _request(self, client: str, options: dict[str, str]) -> ConsumerGroupHeartbeatRequest:
-        return ConsumerGroupHeartbeatRequest(
-            group_id="g",
+    def _heartbeat(self, client: str, options: dict[str, str]) -> Heartbeat:
+        return Heartbeat(
             member_id=options.get("id", client),
-            member_epoch=int(options.get("epoch", self._epochs.get(client, 0))),
+            epoch=int(options.get("epoch", self._epochs.get(client, 0))),
             instance_id=options.get("instance"),
+            client_id=client,
             server_assignor=options.get("assignor"),
         )
 
-    def _send(self, client: str, request: ConsumerGroupHeartbeatRequest) -> None:
+    def _send(self, client: str, asked: Heartbeat) -> None:
         try:
-            answer = self.group.heartbeat(request, ConnectionInfo(client_id=client))
+            answer = self.group.heartbeat(asked)
         except BrokerError as error:
             self.said.append(f"{client}: {error.code.name}")
             return
-        self._epochs[client] = answer.member_epoch
-        self.said.append(f"{client}: epoch {answer.member_epoch}{_given(answer)}")
+        self._epochs[client] = answer.epoch
+        self.said.append(f"{client}: epoch {answer.epoch}{_given(answer)}")
 
     def do_advance(self, client: str, options: dict[str, str]) -> None:
         """Time passes."""
@@ -375,12 +359,10 @@ class ConsumerScript:
         self.said.append(f"{line}, members {members or 'none'}")
 
 
-def _given(answer: ConsumerGroupHeartbeatResponse) -> str:
-    if answer.assignment is None:
+def _given(answer: HeartbeatResult) -> str:
+    if answer.assigned is None:
         return ""
     given = [
-        f"{topic.topic_id.rstrip(bytes(1)).decode()}:{number}"
-        for topic in answer.assignment.topic_partitions
-        for number in topic.partitions
+        f"{topic.rstrip(bytes(1)).decode()}:{number}" for topic, number in sorted(answer.assigned)
     ]
     return f", assigned {' '.join(given) or 'nothing'}"

@@ -7,20 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.coordinator.assignors import Partition
-from broker.coordinator.consumer_group import Changes, ConsumerGroup, group_by_topic
+from broker.coordinator.consumer_group import Changes, ConsumerGroup, Heartbeat
 from broker.coordinator.group_records import (
     consumer_group_records,
     decode_record,
     replay_consumer_record,
 )
 from broker.errors import BrokerError, ErrorCode
-from broker.model import ConnectionInfo
-from broker.protocol.messages.consumer_groups import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
 from tests.broker.coordinator.scripts import (
-    CONSUMER_RULES,
     ConsumerScript,
     case_files,
     check_case,
@@ -50,20 +44,15 @@ class Client:
         """Heartbeat with everything in it; a deaf client misses the answer."""
         if not self.lives:
             self.epoch, self.owned, self._given = 0, frozenset(), frozenset()
-        owned = [
-            TopicPartitions(topic_id, numbers)
-            for topic_id, numbers in group_by_topic(self.owned).items()
-        ]
-        request = ConsumerGroupHeartbeatRequest(
-            group_id="g",
+        asked = Heartbeat(
             member_id=self.name,
-            member_epoch=self.epoch,
+            epoch=self.epoch,
             rebalance_timeout_ms=20_000,
-            subscribed_topic_names=topics,
-            topic_partitions=owned,
+            subscribed_names=topics,
+            owned=self.owned,
         )
         try:
-            answer = self._script.group.heartbeat(request, ConnectionInfo())
+            answer = self._script.group.heartbeat(asked)
         except BrokerError as error:
             if error.code is not ErrorCode.FENCED_MEMBER_EPOCH:
                 raise
@@ -74,13 +63,9 @@ class Client:
             # given before and has not taken by now, it must not take any more.
             self._given = self.owned
             return
-        self.epoch = answer.member_epoch
-        if answer.assignment is not None:
-            self._given = frozenset(
-                (topic.topic_id, number)
-                for topic in answer.assignment.topic_partitions
-                for number in topic.partitions
-            )
+        self.epoch = answer.epoch
+        if answer.assigned is not None:
+            self._given = answer.assigned
 
     def follow(self) -> None:
         """Give up and take what the last answer said."""
@@ -88,10 +73,7 @@ class Client:
 
     def leave(self) -> None:
         if self.lives:
-            request = ConsumerGroupHeartbeatRequest(
-                group_id="g", member_id=self.name, member_epoch=-1
-            )
-            self._script.group.leave(request)
+            self._script.group.leave(Heartbeat(self.name, epoch=-1))
         self.epoch, self.owned, self._given = 0, frozenset(), frozenset()
 
 
@@ -141,7 +123,7 @@ def _check_settling(script: ConsumerScript, clients: list[Client]) -> None:
             _check_owners(clients)
     assert script.group.state == "Stable"
     sizes = sorted(len(client.owned) for client in clients)
-    count = sum(topic.partition_count for topic in script.topics.known.values())
+    count = sum(topic.partition_count for topic in script.topics.values())
     assert sum(sizes) == count
     assert sizes[-1] - sizes[0] <= 1
 
@@ -152,7 +134,7 @@ def test_records_of_changes_are_the_whole_state(steps: list[tuple[str, int, list
     script = ConsumerScript()
     script.run(["topic t partitions=3"])
     clients = [Client(name, script) for name in "ABC"]
-    copy = ConsumerGroup("g", rules=CONSUMER_RULES, clock=script.clock, topics=script.topics)
+    copy = script.new_group()
     for step, number, topics in steps:
         client = clients[number]
         if step in ("beat", "deaf"):

@@ -9,13 +9,12 @@ import pytest
 from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.errors import ErrorCode
-from broker.model import ConnectionInfo
 from broker.pending import Pending
 from broker.protocol.messages import consumer_groups as consumer_wire
 from broker.protocol.messages import groups as wire
 from broker.protocol.messages import offsets as offsets_wire
+from tests.broker.coordinator.requests import ask
 
-CLIENT = ConnectionInfo()
 WAIT_SECONDS = 60
 
 
@@ -55,13 +54,12 @@ def test_a_commit_waits_for_the_disk(broker: Broker) -> None:
     topic = offsets_wire.OffsetCommitRequestTopic("t", partitions=[partition])
     with broker.lock:
         request = offsets_wire.OffsetCommitRequest("g", topics=[topic])
-        answer = later(broker, broker.state.groups.commit_offsets(request, 9))
+        answer = later(broker, ask(broker, request, 9))
     assert isinstance(answer, offsets_wire.OffsetCommitResponse)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
 
 
 def test_an_assignment_waits_for_the_disk(broker: Broker) -> None:
-    groups = broker.state.groups
     request = wire.JoinGroupRequest(
         "g",
         10_000,
@@ -71,26 +69,25 @@ def test_an_assignment_waits_for_the_disk(broker: Broker) -> None:
     )
     joined: list[wire.JoinGroupResponse] = []
     with broker.lock:
-        answer = groups.join(request, CLIENT, 3)
+        answer = ask(broker, request, 3)
         assert isinstance(answer, Pending)
         answer.then(joined.append)
         member_id = joined[0].member_id
         assignments = [wire.SyncGroupRequestAssignment(member_id, b"work")]
         sync = wire.SyncGroupRequest("g", 1, member_id, assignments=assignments)
-        synced = later(broker, groups.sync(sync))
+        synced = later(broker, ask(broker, sync, 5))
     assert isinstance(synced, wire.SyncGroupResponse)
     assert synced.assignment == b"work"
 
 
 def test_a_heartbeat_that_changes_nothing_is_answered_at_once(broker: Broker) -> None:
-    groups = broker.state.groups
     join = consumer_wire.ConsumerGroupHeartbeatRequest(
         "g", "a", 0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[]
     )
     with broker.lock:
-        joined = later(broker, groups.consumer_heartbeat(join, CLIENT, 1))
+        joined = later(broker, ask(broker, join, 1))
         assert isinstance(joined, consumer_wire.ConsumerGroupHeartbeatResponse)
         beat = consumer_wire.ConsumerGroupHeartbeatRequest("g", "a", joined.member_epoch)
-        answer = groups.consumer_heartbeat(beat, CLIENT, 1)
+        answer = ask(broker, beat, 1)
     assert isinstance(answer, consumer_wire.ConsumerGroupHeartbeatResponse)
     assert answer.error_code == ErrorCode.NONE

@@ -8,20 +8,18 @@ import pytest
 from broker.config import MINUTE_MS
 from broker.coordinator import groups as groups_module
 from broker.coordinator.group import ClassicGroup
-from broker.coordinator.offset_requests import expired_offsets
+from broker.coordinator.group_offsets import expired_offsets
 from broker.coordinator.offsets import OffsetStore
 from broker.errors import ErrorCode
 from broker.model import TopicPartition
 from broker.protocol.messages import consumer_groups as consumer_wire
 from broker.protocol.messages import groups as wire
 from tests.broker.coordinator.test_groups import (
-    CLIENT,
     RETENTION_MS,
     SUBSCRIPTION,
     House,
     commit,
     committed,
-    now,
     stable_member,
 )
 
@@ -39,12 +37,12 @@ def test_a_consumer_group_keeps_its_deadlines_after_a_classic_join_that_never_ca
     house.topic("t")
     request = wire.JoinGroupRequest("g", 6_000, 6_000, "", None, "consumer")
     request.protocols = [wire.JoinGroupRequestProtocol("range", SUBSCRIPTION)]
-    answer = now(house.groups.join(request, CLIENT, 9))
+    answer = house.ask(request, 9)
     assert isinstance(answer, wire.JoinGroupResponse)
     assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
     beat = consumer_wire.ConsumerGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=60_000)
     beat.subscribed_topic_names, beat.topic_partitions = ["t"], []
-    joined = now(house.groups.consumer_heartbeat(beat, CLIENT, 1))
+    joined = house.ask(beat, 1)
     assert isinstance(joined, consumer_wire.ConsumerGroupHeartbeatResponse)
     assert joined.error_code == ErrorCode.NONE, joined
     # The member is never heard of again.

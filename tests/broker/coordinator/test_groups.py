@@ -14,13 +14,12 @@ from broker.config import MINUTE_MS, BrokerConfig
 from broker.coordinator.groups import GroupCoordinator
 from broker.coordinator.internal_topics import partition_for
 from broker.errors import ErrorCode
-from broker.model import GROUP_TOPIC, ConnectionInfo, TopicPartition
-from broker.pending import Pending
+from broker.model import GROUP_TOPIC, TopicPartition
 from broker.protocol.messages import consumer_groups as consumer_wire
 from broker.protocol.messages import groups as wire
 from broker.protocol.messages import offsets as offsets_wire
+from tests.broker.coordinator.requests import ask, now
 
-CLIENT = ConnectionInfo(client_id="client", client_host="host")
 RETENTION_MS = 10 * MINUTE_MS
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"  # version 0, one topic "t", no user data
 
@@ -51,6 +50,10 @@ class House:
     def topic(self, name: str, partition_count: int = 4) -> bytes:
         return self.broker.state.topics.create(name, partition_count=partition_count).id
 
+    def ask(self, request: object, version: int) -> object:
+        """The answer to a request, which must be there."""
+        return now(ask(self.broker, request, version))
+
     def advance(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)
         self.broker.run_due()
@@ -63,16 +66,6 @@ def house(tmp_path: Path) -> Iterator[House]:
     made.broker.close()
 
 
-def now(answer: object) -> object:
-    """The answer, which must be there."""
-    if not isinstance(answer, Pending):
-        return answer
-    found: list[object] = []
-    answer.then(found.append)
-    assert found, "the answer is still to come"
-    return found[0]
-
-
 def join(house: House, group_id: str, **fields: object) -> wire.JoinGroupResponse:
     request = wire.JoinGroupRequest(
         group_id=group_id,
@@ -83,7 +76,7 @@ def join(house: House, group_id: str, **fields: object) -> wire.JoinGroupRespons
     )
     for name, value in fields.items():
         setattr(request, name, value)
-    answer = now(house.groups.join(request, CLIENT, 3 if not request.group_instance_id else 9))
+    answer = house.ask(request, 3 if not request.group_instance_id else 9)
     assert isinstance(answer, wire.JoinGroupResponse)
     return answer
 
@@ -95,7 +88,7 @@ def stable_member(house: House, group_id: str, **fields: object) -> wire.JoinGro
     request = wire.SyncGroupRequest(
         group_id, joined.generation_id, joined.member_id, assignments=[assignment]
     )
-    answer = now(house.groups.sync(request))
+    answer = house.ask(request, 5)
     assert isinstance(answer, wire.SyncGroupResponse)
     assert answer.assignment == b"work"
     return joined
@@ -110,9 +103,17 @@ def commit(house: House, group_id: str, offset: int, **fields: object) -> int:
     request = offsets_wire.OffsetCommitRequest(group_id, topics=[topic])
     for name, value in fields.items():
         setattr(request, name, value)
-    answer = now(house.groups.commit_offsets(request, version))
+    answer = house.ask(request, version)
     assert isinstance(answer, offsets_wire.OffsetCommitResponse)
     return answer.topics[0].partitions[0].error_code
+
+
+def fetch(
+    house: House, request: offsets_wire.OffsetFetchRequest, version: int
+) -> offsets_wire.OffsetFetchResponse:
+    answer = house.ask(request, version)
+    assert isinstance(answer, offsets_wire.OffsetFetchResponse)
+    return answer
 
 
 def committed(house: House, group_id: str, topic: str = "t", *, stable: bool = False) -> object:
@@ -121,7 +122,7 @@ def committed(house: House, group_id: str, topic: str = "t", *, stable: bool = F
         group_id, topics=[offsets_wire.OffsetFetchRequestTopics(topic, partition_indexes=[0])]
     )
     request = offsets_wire.OffsetFetchRequest(groups=[asked], require_stable=stable)
-    found = house.groups.fetch_offsets(request, 9).groups[0].topics[0].partitions[0]
+    found = fetch(house, request, 9).groups[0].topics[0].partitions[0]
     return ErrorCode(found.error_code) if found.error_code else found.committed_offset
 
 
@@ -133,7 +134,7 @@ def beat(house: House, group_id: str, member_id: str, epoch: int, **fields: obje
         request.topic_partitions = []
     for name, value in fields.items():
         setattr(request, name, value)
-    answer = now(house.groups.consumer_heartbeat(request, CLIENT, 1))
+    answer = house.ask(request, 1)
     assert isinstance(answer, consumer_wire.ConsumerGroupHeartbeatResponse)
     if answer.error_code:
         return ErrorCode(answer.error_code)
@@ -142,15 +143,13 @@ def beat(house: House, group_id: str, member_id: str, epoch: int, **fields: obje
 
 def described(house: House) -> object:
     """Everything an administrator sees."""
-    groups = house.groups
-    listed = groups.list_groups(wire.ListGroupsRequest()).groups
-    names = [group.group_id for group in listed]
+    names = [group.group_id for group in house.groups.list_groups()]
     asked = [offsets_wire.OffsetFetchRequestGroup(name, topics=None) for name in names]
     return (
-        listed,
-        groups.describe(wire.DescribeGroupsRequest(names), 6),
-        groups.consumer_describe(consumer_wire.ConsumerGroupDescribeRequest(names)),
-        groups.fetch_offsets(offsets_wire.OffsetFetchRequest(groups=asked), 9),
+        house.ask(wire.ListGroupsRequest(), 5),
+        house.ask(wire.DescribeGroupsRequest(names), 6),
+        house.ask(consumer_wire.ConsumerGroupDescribeRequest(names), 1),
+        fetch(house, offsets_wire.OffsetFetchRequest(groups=asked), 9),
     )
 
 
@@ -163,7 +162,7 @@ def test_a_restart_keeps_everything(house: House) -> None:
     stable_member(house, "dynamic")
     assert commit(house, "simple", 7) == ErrorCode.NONE
     assert commit(house, "deleted", 8) == ErrorCode.NONE
-    house.groups.delete(wire.DeleteGroupsRequest(["deleted"]))
+    house.ask(wire.DeleteGroupsRequest(["deleted"]), 2)
     beat(house, "modern", "a", 0)
     beat(house, "modern", "b", 0, instance_id="i")
     before = described(house)
@@ -178,7 +177,7 @@ def test_a_static_member_keeps_its_place_over_a_restart(house: House) -> None:
     again = join(house, "g", group_instance_id="i")
     assert again.generation_id == first.generation_id
     assert again.skip_assignment
-    answer = now(house.groups.sync(wire.SyncGroupRequest("g", 1, again.member_id)))
+    answer = house.ask(wire.SyncGroupRequest("g", 1, again.member_id), 5)
     assert isinstance(answer, wire.SyncGroupResponse)
     assert answer.assignment == b"work"
 
@@ -236,23 +235,20 @@ def test_any_state_is_the_same_after_a_restart(
     house.topic("t")
     actions: dict[str, Callable[[str, int], object]] = {
         "commit": lambda group_id, number: commit(house, group_id, number),
-        "static": lambda group_id, _: now(
-            house.groups.join(
-                wire.JoinGroupRequest(
-                    group_id,
-                    10_000,
-                    20_000,
-                    group_instance_id="i",
-                    protocol_type="consumer",
-                    protocols=[wire.JoinGroupRequestProtocol("range", SUBSCRIPTION)],
-                ),
-                CLIENT,
-                9,
-            )
+        "static": lambda group_id, _: house.ask(
+            wire.JoinGroupRequest(
+                group_id,
+                10_000,
+                20_000,
+                group_instance_id="i",
+                protocol_type="consumer",
+                protocols=[wire.JoinGroupRequestProtocol("range", SUBSCRIPTION)],
+            ),
+            9,
         ),
         "beat": lambda group_id, number: beat(house, group_id, f"m{number}", 0),
         "leave": lambda group_id, number: beat(house, group_id, f"m{number}", -1),
-        "delete": lambda group_id, _: house.groups.delete(wire.DeleteGroupsRequest([group_id])),
+        "delete": lambda group_id, _: house.ask(wire.DeleteGroupsRequest([group_id]), 2),
         "advance": lambda _, milliseconds: house.advance(milliseconds),
     }
     for name, group_id, number in steps:
@@ -352,7 +348,7 @@ def test_partitions_are_refused_one_by_one(house: House) -> None:
             offsets_wire.OffsetCommitRequestTopic("none", partitions=partitions[:1]),
         ],
     )
-    answer = now(house.groups.commit_offsets(request, 9))
+    answer = house.ask(request, 9)
     assert isinstance(answer, offsets_wire.OffsetCommitResponse)
     codes = [[item.error_code for item in topic.partitions] for topic in answer.topics]
     assert codes == [
@@ -376,7 +372,7 @@ def test_topics_by_id(house: House) -> None:
             offsets_wire.OffsetCommitRequestTopic(topic_id=unknown, partitions=[partition]),
         ],
     )
-    answer = now(house.groups.commit_offsets(request, 10))
+    answer = house.ask(request, 10)
     assert isinstance(answer, offsets_wire.OffsetCommitResponse)
     assert [topic.partitions[0].error_code for topic in answer.topics] == [
         ErrorCode.NONE,
@@ -389,7 +385,7 @@ def test_topics_by_id(house: House) -> None:
             offsets_wire.OffsetFetchRequestTopics(topic_id=unknown, partition_indexes=[0]),
         ],
     )
-    fetched = house.groups.fetch_offsets(offsets_wire.OffsetFetchRequest(groups=[asked]), 10)
+    fetched = fetch(house, offsets_wire.OffsetFetchRequest(groups=[asked]), 10)
     found = [
         (topic.topic_id, topic.partitions[0].committed_offset, topic.partitions[0].error_code)
         for topic in fetched.groups[0].topics
@@ -402,13 +398,13 @@ def test_offsets_of_one_group_for_old_clients(house: House, version: int) -> Non
     house.topic("t")
     commit(house, "g", 5)
     asked = [offsets_wire.OffsetFetchRequestTopic("t", [0, 1])]
-    found = house.groups.fetch_offsets(offsets_wire.OffsetFetchRequest("g", asked), version)
+    found = fetch(house, offsets_wire.OffsetFetchRequest("g", asked), version)
     partitions = found.topics[0].partitions
     assert [(item.committed_offset, item.metadata) for item in partitions] == [
         (5, "note"),
         (-1, ""),
     ]
-    everything = house.groups.fetch_offsets(offsets_wire.OffsetFetchRequest("g", None), version)
+    everything = fetch(house, offsets_wire.OffsetFetchRequest("g", None), version)
     assert [(topic.name, len(topic.partitions)) for topic in everything.topics] == [("t", 1)]
 
 
@@ -416,21 +412,21 @@ def test_a_member_of_a_consumer_group_fetches_by_epoch(house: House) -> None:
     house.topic("t")
     beat(house, "g", "a", 0)
 
-    def fetch(member_id: str | None, epoch: int) -> int:
+    def fetch_as(member_id: str | None, epoch: int) -> int:
         asked = offsets_wire.OffsetFetchRequestGroup("g", member_id, epoch, topics=None)
         request = offsets_wire.OffsetFetchRequest(groups=[asked])
-        return house.groups.fetch_offsets(request, 9).groups[0].error_code
+        return fetch(house, request, 9).groups[0].error_code
 
-    assert fetch(None, -1) == ErrorCode.NONE
-    assert fetch("a", 1) == ErrorCode.NONE
-    assert fetch("a", 0) == ErrorCode.STALE_MEMBER_EPOCH
-    assert fetch("x", 1) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert fetch_as(None, -1) == ErrorCode.NONE
+    assert fetch_as("a", 1) == ErrorCode.NONE
+    assert fetch_as("a", 0) == ErrorCode.STALE_MEMBER_EPOCH
+    assert fetch_as("x", 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def delete_offset(house: House, group_id: str, topic: str = "t") -> tuple[int, list[int]]:
     partition = offsets_wire.OffsetDeleteRequestPartition(0)
     asked = [offsets_wire.OffsetDeleteRequestTopic(topic, [partition])]
-    answer = now(house.groups.delete_offsets(offsets_wire.OffsetDeleteRequest(group_id, asked)))
+    answer = house.ask(offsets_wire.OffsetDeleteRequest(group_id, asked), 0)
     assert isinstance(answer, offsets_wire.OffsetDeleteResponse)
     return answer.error_code, [item.partitions[0].error_code for item in answer.topics]
 
@@ -474,10 +470,10 @@ def test_offsets_expire_when_nobody_needs_them(house: House) -> None:
     for _ in range(2 * RETENTION_MS // 5000):
         house.advance(5000)
         beat_once = wire.HeartbeatRequest("busy", 1, member.member_id)
-        assert house.groups.heartbeat(beat_once).error_code == ErrorCode.NONE
+        assert house.ask(beat_once, 4) == wire.HeartbeatResponse()
     assert committed(house, "simple") == -1
     assert committed(house, "busy") == 6
-    house.groups.leave(wire.LeaveGroupRequest("busy", member.member_id), 2)
+    house.ask(wire.LeaveGroupRequest("busy", member.member_id), 2)
     house.advance(RETENTION_MS - 1)
     assert committed(house, "busy") == 6
     house.advance(RETENTION_MS + house.config.offsets_retention_check_interval_ms)
@@ -508,8 +504,9 @@ def test_groups_are_listed_by_state_and_type(house: House) -> None:
     beat(house, "modern", "a", 0)
 
     def listed(states: list[str], types: list[str]) -> list[str]:
-        found = house.groups.list_groups(wire.ListGroupsRequest(states, types)).groups
-        return [group.group_id for group in found]
+        answer = house.ask(wire.ListGroupsRequest(states, types), 5)
+        assert isinstance(answer, wire.ListGroupsResponse)
+        return [group.group_id for group in answer.groups]
 
     assert listed([], []) == ["classic", "modern", "simple"]
     assert listed(["stable"], []) == ["classic", "modern"]
@@ -518,12 +515,18 @@ def test_groups_are_listed_by_state_and_type(house: House) -> None:
     assert listed(["Dead"], []) == []
 
 
+def described_by(house: House, names: list[str], version: int) -> list[wire.DescribedGroup]:
+    answer = house.ask(wire.DescribeGroupsRequest(names), version)
+    assert isinstance(answer, wire.DescribeGroupsResponse)
+    return answer.groups
+
+
 def test_a_group_is_described_by_the_api_of_its_type(house: House) -> None:
     house.topic("t", 2)
     member = stable_member(house, "classic")
     beat(house, "modern", "a", 0)
     names = ["classic", "modern", "none"]
-    classic = house.groups.describe(wire.DescribeGroupsRequest(names), 6).groups
+    classic = described_by(house, names, 6)
     assert [(group.error_code, group.group_state) for group in classic] == [
         (ErrorCode.NONE, "Stable"),
         (ErrorCode.GROUP_ID_NOT_FOUND, "Dead"),
@@ -531,10 +534,12 @@ def test_a_group_is_described_by_the_api_of_its_type(house: House) -> None:
     ]
     (only,) = classic[0].members
     assert (only.member_id, only.member_assignment) == (member.member_id, b"work")
-    old = house.groups.describe(wire.DescribeGroupsRequest(names), 5).groups
+    old = described_by(house, names, 5)
     assert [group.error_code for group in old] == [0, 0, 0]
     request = consumer_wire.ConsumerGroupDescribeRequest(names)
-    modern = house.groups.consumer_describe(request).groups
+    answer = house.ask(request, 1)
+    assert isinstance(answer, consumer_wire.ConsumerGroupDescribeResponse)
+    modern = answer.groups
     assert [group.error_code for group in modern] == [
         ErrorCode.GROUP_ID_NOT_FOUND,
         ErrorCode.NONE,
@@ -550,7 +555,7 @@ def test_only_empty_groups_are_deleted(house: House) -> None:
     stable_member(house, "classic")
     beat(house, "modern", "a", 0)
     names = ["simple", "classic", "modern", "none"]
-    answer = now(house.groups.delete(wire.DeleteGroupsRequest(names)))
+    answer = house.ask(wire.DeleteGroupsRequest(names), 2)
     assert isinstance(answer, wire.DeleteGroupsResponse)
     assert [item.error_code for item in answer.results] == [
         ErrorCode.NONE,
@@ -569,14 +574,14 @@ def test_many_members_leave_at_once(house: House) -> None:
         wire.MemberIdentity(joined.member_id, None),
         wire.MemberIdentity("", "none"),
     ]
-    answer = now(house.groups.leave(wire.LeaveGroupRequest("g", members=leaving), 5))
+    answer = house.ask(wire.LeaveGroupRequest("g", members=leaving), 5)
     assert isinstance(answer, wire.LeaveGroupResponse)
     assert [member.error_code for member in answer.members] == [
         ErrorCode.NONE,
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.UNKNOWN_MEMBER_ID,
     ]
-    again = now(house.groups.leave(wire.LeaveGroupRequest("g", joined.member_id), 2))
+    again = house.ask(wire.LeaveGroupRequest("g", joined.member_id), 2)
     assert isinstance(again, wire.LeaveGroupResponse)
     assert again.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -585,7 +590,7 @@ def test_an_empty_group_changes_its_type(house: House) -> None:
     house.topic("t")
     joined = stable_member(house, "g")
     assert beat(house, "g", "a", 0) == ErrorCode.GROUP_ID_NOT_FOUND
-    house.groups.leave(wire.LeaveGroupRequest("g", joined.member_id), 2)
+    house.ask(wire.LeaveGroupRequest("g", joined.member_id), 2)
     commit(house, "g", 5)
     assert isinstance(beat(house, "g", "a", 0), consumer_wire.ConsumerGroupHeartbeatResponse)
     assert join(house, "g").error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -601,9 +606,9 @@ def test_an_empty_group_changes_its_type(house: House) -> None:
 def test_requests_without_a_group_are_refused(house: House) -> None:
     assert join(house, "").error_code == ErrorCode.INVALID_GROUP_ID
     answers = [
-        now(house.groups.sync(wire.SyncGroupRequest(""))),
-        now(house.groups.heartbeat(wire.HeartbeatRequest(""))),
-        now(house.groups.leave(wire.LeaveGroupRequest(""), 5)),
+        house.ask(wire.SyncGroupRequest(""), 5),
+        house.ask(wire.HeartbeatRequest(""), 4),
+        house.ask(wire.LeaveGroupRequest(""), 5),
     ]
     codes = [answer.error_code for answer in answers]  # type: ignore[attr-defined]
     assert codes == [ErrorCode.INVALID_GROUP_ID] * 3
@@ -622,7 +627,7 @@ def test_a_group_nobody_got_into_leaves_no_trace(house: House) -> None:
         protocol_type="consumer",
         protocols=[wire.JoinGroupRequestProtocol("range", SUBSCRIPTION)],
     )
-    answer = now(house.groups.join(request, CLIENT, 4))
+    answer = house.ask(request, 4)
     assert isinstance(answer, wire.JoinGroupResponse)
     assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert len(house.groups.snapshot()) == 1

@@ -12,13 +12,13 @@ from broker.model import ConnectionInfo
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import groups as groups_wire
 from broker.protocol.messages import transactions as wire
+from tests.broker.coordinator.requests import now
 from tests.broker.coordinator.test_groups import (
     House,
     beat,
     commit,
     committed,
     delete_offset,
-    now,
     stable_member,
 )
 
@@ -167,7 +167,7 @@ def test_a_deleted_group_does_not_come_back_with_a_transaction(
     transaction = Transactions(house)
     transaction.send("g", 5)
     transaction.send("h", 6)
-    house.groups.delete(groups_wire.DeleteGroupsRequest(["g"]))
+    house.ask(groups_wire.DeleteGroupsRequest(["g"]), 2)
     if restarts:
         house.restart()
     transaction.end(commits=True)
@@ -208,7 +208,7 @@ def test_a_restart_finds_the_same_offsets(
         elif step == "delete offset":
             delete_offset(house, group_id)
         elif step == "delete group":
-            house.groups.delete(groups_wire.DeleteGroupsRequest([group_id]))
+            house.ask(groups_wire.DeleteGroupsRequest([group_id]), 2)
     before = [committed(house, group_id) for group_id in "gh"]
     house.restart()
     assert [committed(house, group_id) for group_id in "gh"] == before
