@@ -20,6 +20,7 @@ from broker.clock import Clock, ManualClock
 from broker.config import BrokerConfig
 from broker.coordinator.groups import GroupCoordinator
 from broker.coordinator.housekeeping import Housekeeping
+from broker.coordinator.partitions import Partitions
 from broker.coordinator.parts import Parts
 from broker.coordinator.topics import Change, Steps, Topic, TopicCatalog
 from broker.coordinator.transactions import TransactionCoordinator
@@ -107,8 +108,9 @@ class Broker:
             files=machine.files,
             random=machine.random,
         )
+        partitions = Partitions(storage)
         topics = TopicCatalog(
-            path, config=self.config, storage=storage, lock=self._lock, machine=machine
+            path, config=self.config, partitions=partitions, lock=self._lock, machine=machine
         )
         with self._lock:
             topics.load()
@@ -116,6 +118,7 @@ class Broker:
         _report_recovery(storage)
         try:
             with self._lock:
+                partitions.lead_all()
                 self._state = self._assemble(storage, topics)
         except BaseException:
             storage.close()
@@ -138,7 +141,6 @@ class Broker:
             machine=self.machine,
             timers=self.timers,
             topics=topics,
-            storage=storage,
         )
         transactions = TransactionCoordinator(
             config=self.config,
@@ -146,7 +148,7 @@ class Broker:
             timers=self.timers,
             topics=topics,
             storage=storage,
-            groups=groups,
+            complete_offsets=groups.complete_transaction,
         )
         groups.load()
         transactions.load()
@@ -162,6 +164,7 @@ class Broker:
             timers=self.timers,
             lock=self._lock,
             storage=storage,
+            partitions=topics.partitions,
             topics=topics,
             groups=groups,
             transactions=transactions,

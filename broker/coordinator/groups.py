@@ -47,6 +47,7 @@ from broker.coordinator.internal_topics import (
     InternalLog,
     Written,
 )
+from broker.coordinator.partition import Partition
 from broker.coordinator.parts import Parts, batched, finish
 from broker.coordinator.topic_pattern import PatternMatches
 from broker.coordinator.topics import Change, Steps, Topic, TopicCatalog
@@ -57,8 +58,6 @@ from broker.pending import Pending
 from broker.protocol.messages.group_records import (
     GroupMetadataKey,
 )
-from broker.storage.data_directory import DataDirectory
-from broker.storage.partition_log import PartitionLog
 from broker.timers import Timer, Timers
 
 logger = logging.getLogger(__name__)
@@ -80,7 +79,6 @@ class GroupCoordinator:
         machine: Machine,
         timers: Timers,
         topics: TopicCatalog,
-        storage: DataDirectory,
     ) -> None:
         """No groups; `load` reads them back."""
         clock = self._clock = machine.clock
@@ -107,7 +105,6 @@ class GroupCoordinator:
             GROUP_TOPIC,
             partition_count=config.offsets_topic_num_partitions,
             topics=topics,
-            storage=storage,
             clock=clock,
         )
         self._matches = PatternMatches(topics.names)
@@ -292,7 +289,7 @@ class GroupCoordinator:
         One group after the other, and of one with many offsets some at a time.
         """
         codes: list[ErrorCode] = []
-        written: dict[PartitionLog, Written] = {}
+        written: dict[Partition, Written] = {}
         for group_id in group_ids:
             error = ErrorCode.NONE
             group = self._groups.get(group_id)
@@ -305,7 +302,7 @@ class GroupCoordinator:
                     yield from self._forget_most(group)
                     done = self._delete(group)
                     if done is not None:
-                        written[done.log] = done  # the last of each partition
+                        written[done.partition] = done  # the last of each partition
                 except (BrokerError, StorageError) as failure:
                     logger.error('group "%s" cannot be deleted: %s', group_id, failure)
                     lives = getattr(failure, "code", None) is ErrorCode.NON_EMPTY_GROUP

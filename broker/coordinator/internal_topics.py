@@ -9,16 +9,18 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from struct import Struct
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from broker.batch.codec import Record, decode_records, encode_batch
 from broker.batch.layout import BatchHeader, read_header
 from broker.clock import Clock
+from broker.coordinator.partition import Partition
+from broker.coordinator.topics import TopicCatalog
 from broker.errors import StorageError
 from broker.model import ProducerIdentity, TopicPartition
 from broker.pending import Pending
 from broker.protocol import message
-from broker.storage.data_directory import DataDirectory
+from broker.storage.flusher import Failed, unanswered
 from broker.storage.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
@@ -34,32 +36,11 @@ PREFIX = Struct(">h")
 CoordinatorRecord = tuple[bytes, bytes | None]
 
 
-class InternalTopic(Protocol):
-    """A topic of the catalog."""
-
-    @property
-    def partition_count(self) -> int:
-        """How many partitions it has."""
-        ...
-
-
-class InternalTopics(Protocol):
-    """What is asked of the topic catalog."""
-
-    def get(self, name: str, /) -> InternalTopic | None:
-        """The topic of this name."""
-        ...
-
-    def ensure_internal(self, name: str) -> object:
-        """The internal topic, made with its partitions if it is not there."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
     """Where a coordinator's batch went."""
 
-    log: PartitionLog
+    partition: Partition
     last_offset: int
 
 
@@ -111,8 +92,7 @@ class InternalLog:
         topic: str,
         *,
         partition_count: int,
-        topics: InternalTopics,
-        storage: DataDirectory,
+        topics: TopicCatalog,
         clock: Clock,
     ) -> None:
         """Nothing is made before the first append, then with so many partitions."""
@@ -121,7 +101,7 @@ class InternalLog:
         made = topics.get(topic)
         self.partition_count = partition_count if made is None else made.partition_count
         self._topics = topics
-        self._storage = storage
+        self._partitions = topics.partitions
         self._clock = clock
         self.skipped = 0  # records and batches that could not be read, since the start
 
@@ -163,18 +143,18 @@ class InternalLog:
 
     def append_batch(self, partition: int, batch: bytes) -> Written:
         """Append an encoded batch, a control batch for example."""
-        log = self.log(partition)
-        if log is None:
+        name = TopicPartition(self.topic, partition)
+        found = self._partitions.get(name)
+        if found is None:
             self._topics.ensure_internal(self.topic)
-            log = self._storage.log(TopicPartition(self.topic, partition))
-        appended = log.append(
-            memoryview(bytearray(batch)), origin="coordinator", now_ms=self._clock.now_ms()
-        )
-        return Written(log, appended.last_offset)
+            found = self._partitions.leader(name)
+        appended = found.append_internal(batch, now_ms=self._clock.now_ms())
+        return Written(found, appended.last_offset)
 
     def log(self, partition: int) -> PartitionLog | None:
         """The partition's log, if the topic was ever written."""
-        return self._storage.get(TopicPartition(self.topic, partition))
+        found = self._partitions.get(TopicPartition(self.topic, partition))
+        return None if found is None else found.log
 
     def append_all(self, partition: int, records: Iterable[CoordinatorRecord]) -> Written | None:
         """Append any number of records, as several batches if they are many."""
@@ -193,14 +173,10 @@ class InternalLog:
         self,
         written: Written,
         callback: Callable[[], None],
-        failed: Callable[[StorageError], None] | None = None,
+        failed: Failed = unanswered,
     ) -> None:
         """Call back once the batch is as safe as `durability` asks, or when the disk failed."""
-        offset = written.last_offset + 1
-        if failed is None:
-            self._storage.when_durable(written.log, offset, callback)
-        else:
-            self._storage.when_durable(written.log, offset, callback, failed)
+        written.partition.when_written(written.last_offset + 1, callback, failed)
 
     def answer_when_durable(
         self, written: Written | None, answer: T, failed: Callable[[], T] | None = None

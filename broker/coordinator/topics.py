@@ -25,12 +25,13 @@ import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Literal, Protocol
+from typing import Literal
 
 import orjson
 
 from broker import concurrency
 from broker.config import BrokerConfig, TopicConfig
+from broker.coordinator.partitions import Partitions
 from broker.errors import BrokerError, ConfigError, ErrorCode, StorageError
 from broker.machine import Machine
 from broker.model import GROUP_TOPIC, INTERNAL_TOPICS, TRANSACTION_TOPIC, TopicPartition
@@ -107,32 +108,6 @@ class StagedChange:
         self.settled.set()
 
 
-class ConfiguredLog(Protocol):
-    """A partition's log as the catalog sees it."""
-
-    def update_config(self, config: TopicConfig) -> None:
-        """Let changed settings take effect at once."""
-        ...
-
-
-class PartitionStore(Protocol):
-    """Storage as the catalog sees it."""
-
-    def create(
-        self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig, /
-    ) -> ConfiguredLog:
-        """Make the log of a partition."""
-        ...
-
-    def log(self, topic_partition: TopicPartition, /) -> ConfiguredLog:
-        """The log of a partition."""
-        ...
-
-    def delete(self, topic_partition: TopicPartition, /) -> None:
-        """Remove the log of a partition."""
-        ...
-
-
 class TopicCatalog:
     """All topics by name and by id. Listeners are called for each change once it is on disk."""
 
@@ -141,7 +116,7 @@ class TopicCatalog:
         path: str | os.PathLike[str],
         *,
         config: BrokerConfig,
-        storage: PartitionStore,
+        partitions: Partitions,
         lock: "concurrency.RLock | None" = None,
         machine: Machine | None = None,
     ) -> None:
@@ -149,7 +124,7 @@ class TopicCatalog:
         self._file = os.path.join(path, FILE_NAME)
         self._machine = machine or Machine()
         self._config = config
-        self._storage = storage
+        self.partitions = partitions
         self._lock = lock or concurrency.RLock()
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
@@ -451,12 +426,12 @@ class TopicCatalog:
     def _make(self, old: Topic | None, new: Topic) -> Steps:
         known = 0 if old is None else old.partition_count
         for partition in new.partitions[known:]:
-            self._storage.create(partition, new.id, new.config)
+            self.partitions.create(partition, new.id, new.config)
             yield
         self._put(new)
         if old is not None and old.config != new.config:
             for partition in new.partitions[:known]:
-                self._storage.log(partition).update_config(new.config)
+                self.partitions.update_config(partition, new.config)
                 yield
 
     def _remove(self, topic: Topic) -> Steps:
@@ -464,7 +439,7 @@ class TopicCatalog:
         failure: StorageError | None = None
         for partition in topic.partitions:
             try:
-                self._storage.delete(partition)
+                self.partitions.delete(partition)
             except StorageError as error:
                 failure = error
             yield

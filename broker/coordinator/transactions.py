@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from broker.batch.codec import control_batch
 from broker.clock import Clock
@@ -58,14 +58,6 @@ PRODUCE_ERRORS = {
 Answer: TypeAlias = T | Pending[T]
 
 
-class OffsetsOfTransactions(Protocol):
-    """What is asked of the group coordinator."""
-
-    def complete_transaction(self, producer: ProducerIdentity, commit: bool) -> None:
-        """Apply or drop the offsets that a producer's transaction committed."""
-        ...
-
-
 @dataclass(slots=True)
 class _Entry:
     """A transactional id, its newest record, and the waiters for the end of its transaction."""
@@ -90,15 +82,18 @@ class TransactionCoordinator:
         timers: Timers,
         topics: TopicCatalog,
         storage: DataDirectory,
-        groups: OffsetsOfTransactions,
+        complete_offsets: Callable[[ProducerIdentity, bool], None],
     ) -> None:
-        """Nothing is known before `load`."""
+        """Nothing is known before `load`.
+
+        `complete_offsets` applies or drops the offsets that a producer's transaction committed.
+        """
         self._config = config
         self._clock = clock
         self._timers = timers
         self._topics = topics
-        self._storage = storage
-        self._groups = groups
+        self._partitions = topics.partitions
+        self._complete_offsets = complete_offsets
         self._producer_ids = ProducerIds(
             storage.path, files=storage.files, in_background=storage.in_background
         )
@@ -107,7 +102,6 @@ class TransactionCoordinator:
             TRANSACTION_TOPIC,
             partition_count=config.transaction_state_log_num_partitions,
             topics=topics,
-            storage=storage,
             clock=clock,
         )
 
@@ -337,8 +331,8 @@ class TransactionCoordinator:
         coordinator_epoch: int,
     ) -> Written | None:
         """Write one marker; None if the partition is gone, with what it held."""
-        log = self._storage.get(partition)
-        if log is None:
+        found = self._partitions.get(partition)
+        if found is None:
             return None
         now_ms = self._clock.now_ms()
         marker = control_batch(
@@ -347,10 +341,10 @@ class TransactionCoordinator:
             coordinator_epoch=coordinator_epoch,
             timestamp_ms=now_ms,
         )
-        appended = log.append(memoryview(bytearray(marker)), origin="coordinator", now_ms=now_ms)
+        appended = found.append_internal(marker, now_ms=now_ms)
         if partition.topic == GROUP_TOPIC:
-            self._groups.complete_transaction(producer, commit)
-        return Written(log, appended.last_offset)
+            self._complete_offsets(producer, commit)
+        return Written(found, appended.last_offset)
 
     def _complete(self, entry: _Entry) -> None:
         prepared = entry.transaction
@@ -384,7 +378,7 @@ class TransactionCoordinator:
             self._log.when_durable(done, count, partial(self._marker_failed, done, count))
 
     def _marker_failed(self, done: Written, count: Callable[[], None], error: StorageError) -> None:
-        if self._storage.get(done.log.topic_partition) is not done.log:
+        if self._partitions.get(done.partition.topic_partition) is not done.partition:
             count()  # deleted with all it held
         else:
             # The transaction stays decided; its end is completed after the next start.

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from broker.coordinator.partition import Partition
 from broker.coordinator.parts import Parts
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers.fetch_sessions import (
@@ -15,7 +16,7 @@ from broker.handlers.fetch_sessions import (
     requested_targets,
     too_many_targets,
 )
-from broker.handlers.partitions import check_leader_epoch, error_code_of, find_log
+from broker.handlers.partitions import error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import TopicPartition
 from broker.pending import Pending
@@ -28,7 +29,6 @@ from broker.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from broker.storage.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ class _Reading:
 class _Fetch:
     """One fetch request being served."""
 
-    __slots__ = ("_by_topic_id", "_bytes_max", "_committed", "plan", "request", "state")
+    __slots__ = ("_by_topic_id", "_bytes_max", "committed", "plan", "request", "state")
 
     def __init__(
         self, state: BrokerState, request: FetchRequest, plan: FetchPlan, *, by_topic_id: bool
@@ -112,7 +112,7 @@ class _Fetch:
         self.plan = plan
         self._by_topic_id = by_topic_id
         self._bytes_max = min(request.max_bytes, state.config.fetch_max_bytes)
-        self._committed = request.isolation_level == READ_COMMITTED
+        self.committed = request.isolation_level == READ_COMMITTED
 
     def read(self) -> _Reading:
         """Read every partition in turn, until the bytes the client takes are used up."""
@@ -137,12 +137,8 @@ class _Fetch:
             reading.complete = True
         reading.answers.append((target, data))
 
-    def limit(self, log: PartitionLog) -> int:
-        """The offset this reader may not go past."""
-        return log.last_stable_offset if self._committed else log.high_watermark
-
-    def log_of(self, target: FetchTarget) -> PartitionLog:
-        """The log behind a target, whose name is filled in when it came by id."""
+    def partition_of(self, target: FetchTarget) -> Partition:
+        """The partition of a target, whose name is filled in when it came by id."""
         if self._by_topic_id:
             topic = self.state.topics.by_id(target.topic_id)
             if topic is None:
@@ -151,29 +147,30 @@ class _Fetch:
                 target.topic_partition = TopicPartition(
                     topic.name, target.topic_partition.partition
                 )
-        return find_log(self.state, target.topic_partition)
+        return self.state.partitions.leader(target.topic_partition, target.leader_epoch)
 
     def _read_partition(self, target: FetchTarget, reading: _Reading) -> PartitionData:
-        log = self.log_of(target)
-        check_leader_epoch(log, target.leader_epoch)
+        partition = self.partition_of(target)
         data = PartitionData(
             target.topic_partition.partition,
             ErrorCode.NONE,
-            log.high_watermark,
-            log.last_stable_offset,
-            log.start_offset,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.start_offset,
             aborted_transactions=None,
             records=NO_RECORDS,
         )
-        if _diverges(target, log, data):
-            reading.complete = True
-            return data
-        limit = self.limit(log)
+        if target.last_fetched_epoch >= 0:
+            diverging = partition.diverges(target.fetch_offset, target.last_fetched_epoch)
+            if diverging is not None:
+                data.diverging_epoch = EpochEndOffset(*diverging)
+                reading.complete = True
+                return data
         bytes_max = min(target.bytes_max, max(self._bytes_max - reading.bytes_read, 0))
-        fetched = log.read(
+        fetched = partition.read(
             target.fetch_offset,
             bytes_max=bytes_max,
-            offset_limit=limit,
+            committed=self.committed,
             minimum_one=reading.bytes_read == 0,
         )
         size = len(fetched.records)
@@ -181,10 +178,10 @@ class _Fetch:
         reading.bytes_read += size
         if size:
             reading.served.append((target, size, fetched.next_offset))
-        if self._committed:
+        if self.committed:
             data.aborted_transactions = []
             if size:
-                aborted = log.aborted_transactions(target.fetch_offset, fetched.next_offset)
+                aborted = partition.aborted_transactions(target.fetch_offset, fetched.next_offset)
                 data.aborted_transactions = [AbortedTransaction(*one) for one in aborted]
         return data
 
@@ -255,17 +252,18 @@ class _Wait:
     def __init__(self, work: _Fetch) -> None:
         self._work = work
         self.pending: Pending[FetchResponse] = Pending(on_abandon=self._forget)
-        self._watched: list[tuple[PartitionLog, Callable[[], None]]] = []
+        self._watched: list[tuple[Partition, Callable[[], None]]] = []
         for target in work.plan.targets:
-            log = work.log_of(target)
-            callback = partial(self._moved, log, target)
-            log.subscribe(callback)
-            self._watched.append((log, callback))
+            partition = work.partition_of(target)
+            callback = partial(self._moved, partition, target)
+            partition.subscribe(callback)
+            self._watched.append((partition, callback))
         self._timer = work.state.timers.schedule(work.request.max_wait_ms, self._expire)
 
-    def _moved(self, log: PartitionLog, target: FetchTarget) -> None:
+    def _moved(self, partition: Partition, target: FetchTarget) -> None:
         """More may be read of one partition: see whether that is enough."""
-        if self._work.limit(log) <= target.fetch_offset or self.pending.done:
+        limit = partition.limit(committed=self._work.committed)
+        if limit <= target.fetch_offset or self.pending.done:
             return
         reading = self._work.read()
         if reading.complete or reading.bytes_read >= self._work.request.min_bytes:
@@ -280,25 +278,9 @@ class _Wait:
 
     def _forget(self) -> None:
         self._timer.cancel()
-        for log, callback in self._watched:
-            log.unsubscribe(callback)
+        for partition, callback in self._watched:
+            partition.unsubscribe(callback)
         self._watched.clear()
-
-
-def _diverges(target: FetchTarget, log: PartitionLog, data: PartitionData) -> bool:
-    """Whether the reader's last epoch ended elsewhere in our log: it must truncate first."""
-    epoch = target.last_fetched_epoch
-    if epoch < 0:
-        return False
-    found = log.end_of_epoch(epoch)
-    if found is None:
-        raise BrokerError(
-            ErrorCode.OFFSET_OUT_OF_RANGE, f"{epoch} is not a leader epoch of {log.topic_partition}"
-        )
-    if found[0] == epoch and found[1] >= target.fetch_offset:
-        return False
-    data.diverging_epoch = EpochEndOffset(*found)
-    return True
 
 
 def _is_news(target: FetchTarget, data: PartitionData) -> bool:

@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from broker.coordinator.partition import Partition, Place
 from broker.coordinator.parts import Parts, each
 from broker.errors import BrokerError, ErrorCode, StorageError
-from broker.handlers.partitions import check_leader_epoch, error_code_of, find_log
+from broker.handlers.partitions import error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import TopicPartition
 from broker.pending import Pending
@@ -26,7 +26,6 @@ from broker.protocol.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from broker.storage.partition_log import PartitionLog
 from broker.storage.segment import Segment
 
 R = TypeVar("R")
@@ -56,14 +55,7 @@ VERSION_MIN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    offset: int = -1
-    timestamp_ms: int = -1
-    leader_epoch: int = -1
-
-
-NOT_FOUND = _Found()
+NOT_FOUND = Place(-1, -1, -1)
 
 
 def list_offsets(
@@ -95,8 +87,8 @@ def list_offsets(
 
 def _unread_segments(state: BrokerState, partition: TopicPartition) -> list[Segment]:
     """Segments of a partition that must read their files for a time."""
-    log = state.storage.get(partition)
-    return [] if log is None else [one for one in log.segments if not one.knows_max_timestamp]
+    found = state.partitions.get(partition)
+    return [] if found is None else found.unread_segments()
 
 
 def _look_up_in_background(
@@ -143,9 +135,10 @@ def _answer(
     try:
         if asked.timestamp < 0 and context.version < VERSION_MIN.get(asked.timestamp, 999):
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
-        log = find_log(state, TopicPartition(topic, asked.partition_index))
-        check_leader_epoch(log, asked.current_leader_epoch)
-        found = _find(log, asked.timestamp, committed=committed)
+        partition = state.partitions.leader(
+            TopicPartition(topic, asked.partition_index), asked.current_leader_epoch
+        )
+        found = _find(partition, asked.timestamp, committed=committed)
     except Exception as error:
         if not isinstance(error, BrokerError):
             logger.error(
@@ -161,21 +154,16 @@ def _answer(
     )
 
 
-def _find(log: PartitionLog, timestamp_ms: int, *, committed: bool) -> _Found:
-    limit = log.last_stable_offset if committed else log.high_watermark
+def _find(partition: Partition, timestamp_ms: int, *, committed: bool) -> Place:
     if timestamp_ms == LATEST:
-        return _Found(limit, leader_epoch=log.leader_epoch)
+        return partition.last_place(committed=committed)
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
-        return _Found(log.start_offset, leader_epoch=log.epoch_at(log.start_offset))
+        return partition.first_place()
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOT_FOUND  # nothing is ever moved to other storage
     if timestamp_ms == MAX_TIMESTAMP:
-        place = log.max_timestamp()
-    else:
-        place = log.offset_for_timestamp(timestamp_ms)
-    if place is None or place[0] >= limit:
-        return NOT_FOUND
-    return _Found(place[0], place[1], log.epoch_at(place[0]))
+        return partition.place_of_max_timestamp(committed=committed) or NOT_FOUND
+    return partition.place_of_time(timestamp_ms, committed=committed) or NOT_FOUND
 
 
 def offset_for_leader_epoch(
@@ -188,12 +176,13 @@ def offset_for_leader_epoch(
     ) -> OffsetForLeaderEpochResponseEpochEndOffset:
         found = OffsetForLeaderEpochResponseEpochEndOffset(partition=asked.partition)
         try:
-            log = find_log(state, TopicPartition(topic, asked.partition))
-            check_leader_epoch(log, asked.current_leader_epoch)
+            partition = state.partitions.leader(
+                TopicPartition(topic, asked.partition), asked.current_leader_epoch
+            )
         except BrokerError as error:
             found.error_code = error.code
             return found
-        end = log.end_of_epoch(asked.leader_epoch)
+        end = partition.end_of_epoch(asked.leader_epoch)
         if end is not None:
             found.leader_epoch, found.end_offset = end
         return found

@@ -5,7 +5,7 @@ from functools import partial
 
 from broker.coordinator.parts import Parts, each
 from broker.errors import BrokerError, ErrorCode
-from broker.handlers.partitions import REFUSED, error_code_of, find_log
+from broker.handlers.partitions import REFUSED, error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import INTERNAL_TOPICS, TopicPartition
 from broker.protocol.api_keys import ApiKey
@@ -46,13 +46,10 @@ def _delete_before(
     try:
         if topic in INTERNAL_TOPICS:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        log = find_log(state, TopicPartition(topic, asked.partition_index))
-        if not log.config.deletes:
-            raise BrokerError(ErrorCode.POLICY_VIOLATION)
-        offset = log.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
-        if offset < 0 or offset > log.high_watermark:
-            raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        start = log.delete_records_before(offset)
+        partition = state.partitions.leader(TopicPartition(topic, asked.partition_index))
+        start = partition.delete_records_before(
+            None if asked.offset == HIGH_WATERMARK else asked.offset
+        )
     except REFUSED as error:
         code = error_code_of(error)
         return DeleteRecordsPartitionResult(asked.partition_index, NO_WATERMARK, code)

@@ -11,7 +11,7 @@ from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.handlers.answers import follow
 from broker.handlers.partitions import error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
-from broker.model import INTERNAL_TOPICS
+from broker.model import INTERNAL_TOPICS, TopicPartition
 from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages.metadata import (
@@ -176,15 +176,21 @@ def _asked_topic(
 
 def _described(state: BrokerState, topic: Topic) -> MetadataResponseTopic:
     nodes = [state.node_id]
-    epoch = state.storage.leader_epoch
     return MetadataResponseTopic(
         ErrorCode.NONE,
         topic.name,
         topic.id,
         topic.internal,
         [
-            MetadataResponsePartition(ErrorCode.NONE, number, state.node_id, epoch, nodes, nodes)
-            for number in range(topic.partition_count)
+            MetadataResponsePartition(
+                ErrorCode.NONE,
+                partition.partition,
+                state.node_id,
+                state.partitions.leader(partition).leader_epoch,
+                nodes,
+                nodes,
+            )
+            for partition in topic.partitions
         ],
     )
 
@@ -250,7 +256,6 @@ def _partitions_page(
             return DescribeTopicPartitionsResponseTopic(error.code, name)
         return DescribeTopicPartitionsResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     nodes = [state.node_id]
-    epoch = state.storage.leader_epoch
     return DescribeTopicPartitionsResponseTopic(
         ErrorCode.NONE,
         name,
@@ -258,7 +263,14 @@ def _partitions_page(
         topic.internal,
         [
             DescribeTopicPartitionsResponsePartition(
-                ErrorCode.NONE, number, state.node_id, epoch, nodes, nodes, [], []
+                ErrorCode.NONE,
+                number,
+                state.node_id,
+                state.partitions.leader(TopicPartition(name, number)).leader_epoch,
+                nodes,
+                nodes,
+                [],
+                [],
             )
             for number in numbers
         ],

@@ -6,12 +6,13 @@ from struct import Struct
 
 from broker.batch.codec import RecordFacts, check_batches, check_records
 from broker.batch.layout import CODEC_MASK, HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT
+from broker.coordinator.partition import Partition
 from broker.coordinator.parts import Parts
 from broker.coordinator.topics import Topic
 from broker.coordinator.transaction import TRANSACTIONS_V2
 from broker.errors import BrokerError, CorruptBatch, ErrorCode, StorageError
 from broker.handlers.answers import follow
-from broker.handlers.partitions import error_code_of, find_log
+from broker.handlers.partitions import error_code_of
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import ProducerIdentity, Records, TopicPartition
 from broker.pending import Pending
@@ -24,7 +25,6 @@ from broker.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from broker.storage.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ START_UNKNOWN = (
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
 
-Waits = list[tuple[PartitionLog, int, PartitionProduceResponse]]
+Waits = list[tuple[Partition, int, PartitionProduceResponse]]
 # Per partition of a request: what its records are, what is wrong with them, or not looked at.
 Inspected = RecordFacts | CorruptBatch | None
 
@@ -269,20 +269,20 @@ class _Writer:
         records = data.records
         if not isinstance(records, memoryview):
             records = memoryview(bytearray(_bytes_of(data)))
-        log = find_log(self._state, TopicPartition(topic.name, data.index))
+        partition = self._state.partitions.leader(TopicPartition(topic.name, data.index))
         if self._request.acks == ACKS_ALL and topic.config.min_insync_replicas > REPLICAS:
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        self._check_batch(log, records)
+        self._check_batch(partition, records)
         try:
             if isinstance(facts, CorruptBatch):
                 # A checksum that is wrong explains it, and then sending again can help.
-                check_batches(records, batch_bytes_max=log.config.max_message_bytes)
+                check_batches(records, batch_bytes_max=topic.config.max_message_bytes)
                 raise facts
-            appended = log.append(records, origin="client", now_ms=self._now_ms, facts=facts)
+            appended = partition.append(records, now_ms=self._now_ms, facts=facts)
         except BrokerError as error:
             answer = self._refused(topic, data, error)
             if error.code not in START_UNKNOWN:
-                answer.log_start_offset = log.start_offset
+                answer.log_start_offset = partition.start_offset
             return answer
         answer = PartitionProduceResponse(
             data.index,
@@ -296,11 +296,11 @@ class _Writer:
         if not appended.duplicate:
             stats.bytes_in += len(records)
             stats.messages_in += appended.last_offset - appended.base_offset + 1
-        if self._answers and not log.is_written(appended.last_offset):
-            self.waits.append((log, appended.last_offset, answer))
+        if self._answers and not partition.is_written(appended.last_offset):
+            self.waits.append((partition, appended.last_offset, answer))
         return answer
 
-    def _check_batch(self, log: PartitionLog, records: memoryview) -> None:
+    def _check_batch(self, partition: Partition, records: memoryview) -> None:
         """What a produce request may hold, beyond what any batch must be."""
         if len(records) < HEADER_BYTES:
             raise BrokerError(ErrorCode.INVALID_RECORD, "records end before a batch's header does")
@@ -314,9 +314,9 @@ class _Writer:
         if attributes & CODEC_MASK == ZSTD and self._version < ZSTD_VERSION_MIN:
             raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if attributes & TRANSACTIONAL_BIT:
-            self._check_transaction(log, ProducerIdentity(producer_id, epoch))
+            self._check_transaction(partition, ProducerIdentity(producer_id, epoch))
 
-    def _check_transaction(self, log: PartitionLog, producer: ProducerIdentity) -> None:
+    def _check_transaction(self, partition: Partition, producer: ProducerIdentity) -> None:
         transactional_id = self._request.transactional_id
         if not transactional_id:
             raise BrokerError(
@@ -327,7 +327,7 @@ class _Writer:
         self._state.transactions.verify(
             transactional_id,
             producer,
-            [log.topic_partition],
+            [partition.topic_partition],
             refusal=ErrorCode.TRANSACTION_ABORTABLE if abortable else ErrorCode.INVALID_TXN_STATE,
             waits=self._version >= JOINING_VERSION_MIN,
         )
@@ -382,10 +382,8 @@ def _when_durable(
         pending.complete(response)
 
     timer = state.timers.schedule(max(request.timeout_ms, 0), expire)
-    for log, last_offset, answer in waits:
-        state.storage.when_durable(
-            log, last_offset + 1, partial(finish, answer), partial(fail, answer)
-        )
+    for partition, last_offset, answer in waits:
+        partition.when_written(last_offset + 1, partial(finish, answer), partial(fail, answer))
     return pending
 
 

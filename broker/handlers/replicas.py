@@ -31,7 +31,7 @@ def elect_leaders(
 
 def _election(state: BrokerState, topic: str, number: int) -> PartitionResult:
     topic_partition = TopicPartition(topic, number)
-    if state.storage.get(topic_partition) is None:
+    if state.partitions.get(topic_partition) is None:
         return PartitionResult(
             number,
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -8,6 +8,7 @@ from broker import concurrency
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.coordinator.groups import GroupCoordinator
+from broker.coordinator.partitions import Partitions
 from broker.coordinator.topics import TopicCatalog
 from broker.coordinator.transactions import TransactionCoordinator
 from broker.handlers.fetch_sessions import FetchSessions
@@ -26,6 +27,7 @@ class BrokerState:
     timers: Timers
     lock: concurrency.RLock
     storage: DataDirectory
+    partitions: Partitions
     topics: TopicCatalog
     groups: GroupCoordinator
     transactions: TransactionCoordinator

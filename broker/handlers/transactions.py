@@ -15,7 +15,6 @@ from broker.coordinator.transaction import (
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers.answers import follow, gather
 from broker.handlers.offsets import commit_in_transaction, transactional_response
-from broker.handlers.partitions import find_log
 from broker.handlers.state import BrokerState, Handler, RequestContext
 from broker.model import (
     GROUP_TOPIC,
@@ -117,7 +116,7 @@ def _add_to_one(
 ) -> list[wire.AddPartitionsToTxnTopicResult] | Pending[list[wire.AddPartitionsToTxnTopicResult]]:
     partitions = _partitions_of((topic.name, topic.partitions) for topic in asked.topics)
     producer = ProducerIdentity(asked.producer_id, asked.producer_epoch)
-    unknown = {partition for partition in partitions if state.storage.get(partition) is None}
+    unknown = {partition for partition in partitions if state.partitions.get(partition) is None}
     if unknown:
         return _add_results(
             asked,
@@ -360,7 +359,7 @@ def describe_producers(
 def _producers_of(state: BrokerState, topic: str, number: int) -> wire.PartitionResponse:
     partition = TopicPartition(topic, number)
     try:
-        log = find_log(state, partition)
+        found = state.partitions.leader(partition)
     except BrokerError as error:
         return wire.PartitionResponse(partition.partition, error.code, error.message)
     return wire.PartitionResponse(
@@ -374,7 +373,7 @@ def _producers_of(state: BrokerState, topic: str, number: int) -> wire.Partition
                 entry.coordinator_epoch,
                 entry.transaction_first_offset,
             )
-            for entry in log.producers.entries()
+            for entry in found.producers()
         ],
     )
 

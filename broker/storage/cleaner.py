@@ -1,8 +1,9 @@
 """Cleaner: which log is compacted next, and when."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 
 from broker import concurrency
 from broker.clock import Clock
@@ -15,20 +16,6 @@ from broker.storage.retention import largest_timestamp
 from broker.storage.segment import Segment
 
 LOGGER = logging.getLogger(__name__)
-
-
-class LogSource(Protocol):
-    """Where the logs are."""
-
-    cleaned_offsets: dict[TopicPartition, int]
-
-    def logs(self) -> list[PartitionLog]:
-        """All logs."""
-        ...
-
-    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        """The log of a partition, if it is still there."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +81,17 @@ def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
 class Cleaner:
     """Compacts the dirtiest log; one round at a time, in the caller's thread."""
 
-    def __init__(self, lock: concurrency.RLock, clock: Clock, config: BrokerConfig) -> None:
+    def __init__(
+        self,
+        lock: concurrency.RLock,
+        clock: Clock,
+        config: BrokerConfig,
+        logs: Mapping[TopicPartition, PartitionLog],
+        cleaned_offsets: dict[TopicPartition, int],
+    ) -> None:
+        """The logs change under the lock; how far each is compacted is written down here."""
+        self._logs = logs
+        self._cleaned_offsets = cleaned_offsets
         self._lock = lock
         self._clock = clock
         self._map_bytes_max = config.log_cleaner_dedupe_buffer_size
@@ -103,23 +100,23 @@ class Cleaner:
         # Logs that cannot be compacted until the broker is restarted.
         self._failed: set[PartitionLog] = set()
 
-    def clean_one(self, source: LogSource) -> bool:
+    def clean_one(self) -> bool:
         """Do a round on the log that needs it most; False when none does."""
         now_ms = self._clock.now_ms()
-        found = self._dirtiest(source, now_ms)
+        found = self._dirtiest(now_ms)
         if found is None:
             return False
         log = found.log
         with self._lock:
-            if source.get(log.topic_partition) is not log or len(log.segments) < 2:
+            if not self._is_current(log) or len(log.segments) < 2:
                 return False  # deleted, or cut by retention, since
-            found = examine(log, source.cleaned_offsets.get(log.topic_partition, -1), now_ms)
+            found = examine(log, self._cleaned_offsets.get(log.topic_partition, -1), now_ms)
             task = begin_round(
                 log,
                 first_dirty_offset=found.first_dirty_offset,
                 first_uncleanable_offset=found.first_uncleanable_offset,
                 now_ms=now_ms,
-                is_current=lambda: source.get(log.topic_partition) is log,
+                is_current=partial(self._is_current, log),
             )
         throttle = _Throttle(self._clock, self._sleeping, self._bytes_per_second_max)
         try:
@@ -136,20 +133,23 @@ class Cleaner:
             LOGGER.warning("cannot compact %s now: %s", log.topic_partition, error)
             return False
         with self._lock:
-            if source.get(log.topic_partition) is log:
-                source.cleaned_offsets[log.topic_partition] = cleaned
+            if self._is_current(log):
+                self._cleaned_offsets[log.topic_partition] = cleaned
         return True
 
-    def _dirtiest(self, source: LogSource, now_ms: int) -> Cleanable | None:
+    def _is_current(self, log: PartitionLog) -> bool:
+        return self._logs.get(log.topic_partition) is log
+
+    def _dirtiest(self, now_ms: int) -> Cleanable | None:
         due = []
         with self._lock:
-            logs = source.logs()
+            logs = list(self._logs.values())
         for log in logs:
             if not log.config.compacts or len(log.segments) < 2 or log in self._failed:
                 continue
             with self._lock:  # taken for each log: there may be many
                 if len(log.segments) > 1:
-                    cleaned_offset = source.cleaned_offsets.get(log.topic_partition, -1)
+                    cleaned_offset = self._cleaned_offsets.get(log.topic_partition, -1)
                     found = examine(log, cleaned_offset, now_ms)
                     if found.is_due:
                         due.append(found)

@@ -33,8 +33,6 @@ class LogContext:
     open_files: OpenFiles = field(default_factory=lambda: OpenFiles(LOG_FILES_MAX))
     # Indexes of segments no longer written to, which can be read again.
     loaded_indexes: OpenFiles = field(default_factory=lambda: OpenFiles(LOADED_INDEXES_MAX))
-    # Of the broker's present run; it moves at every start after a crash.
-    leader_epoch: int = 0
     # Acknowledge only what is on the disk: the high watermark waits for fsync.
     acknowledge_durable: bool = False
     # Called when a log has something to be made durable.

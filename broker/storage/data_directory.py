@@ -16,7 +16,7 @@ from broker.model import OpenFile, TopicPartition
 from broker.storage import checkpoints
 from broker.storage.cleaner import Cleaner
 from broker.storage.context import LogContext
-from broker.storage.flusher import Durable, Failed, Flusher
+from broker.storage.flusher import Durable, Failed, Flusher, unanswered
 from broker.storage.leader_epochs import read_epoch, write_epoch
 from broker.storage.partition_checkpoint import (
     NOT_CLEANED,
@@ -39,10 +39,6 @@ FOLDER_NAME_MAX = 200  # leaves room for an id and a suffix within what file sys
 Expected = Mapping[TopicPartition, tuple[bytes, TopicConfig]]
 
 
-def _unanswered(_: StorageError) -> None:
-    """Who gives no other way to hear of a failure gives up when its own time is over."""
-
-
 class DataDirectory:
     """Opens, creates and deletes logs; callers trigger housekeeping.
 
@@ -63,6 +59,7 @@ class DataDirectory:
         """Nothing is touched before `open`."""
         self.path = os.path.abspath(path)
         self.cluster_id = ""
+        self.leader_epoch = 0  # in which this broker leads all partitions
         self.recovered = Recovered()
         self.config = config
         self._clock = clock
@@ -92,7 +89,7 @@ class DataDirectory:
         self._checkpointing = concurrency.Lock()
         # How far compaction got, by partition; what the cleaner's checkpoint says.
         self.cleaned_offsets: dict[TopicPartition, int] = {}
-        self._cleaner = Cleaner(lock, clock, config)
+        self._cleaner = Cleaner(lock, clock, config, self._logs, self.cleaned_offsets)
         self._worker: concurrency.ThreadPoolExecutor | None = None
         self._closing = False
 
@@ -125,6 +122,7 @@ class DataDirectory:
         """A new, empty log; its files are made at the first append."""
         assert topic_partition not in self._logs, f"{topic_partition} already exists"
         log = self._new_log(topic_partition, topic_id, config)
+        log.leader_epoch = self.leader_epoch
         self._logs[topic_partition] = log
         return log
 
@@ -179,7 +177,7 @@ class DataDirectory:
             self._lock.release()
 
     def when_durable(
-        self, log: PartitionLog, offset: int, callback: Durable, failed: Failed = _unanswered
+        self, log: PartitionLog, offset: int, callback: Durable, failed: Failed = unanswered
     ) -> None:
         """Call back once all records below an offset count as written.
 
@@ -230,11 +228,11 @@ class DataDirectory:
         self._clear_folders(folders, expected)
         topic_ids = {tp: topic_id for tp, (topic_id, _) in expected.items()}
         found = read_checkpoints(self._files, self.path, topic_ids)
-        self.cleaned_offsets = {
-            tp: item.cleaned_offset
+        self.cleaned_offsets.update(
+            (tp, item.cleaned_offset)
             for tp, item in found.items()
             if item.cleaned_offset != NOT_CLEANED
-        }
+        )
         for done, (topic_partition, (topic_id, config)) in enumerate(expected.items(), start=1):
             log = self._new_log(topic_partition, topic_id, config)
             if str(topic_partition) in folders:
@@ -320,12 +318,9 @@ class DataDirectory:
             epoch += 1
         if epoch != known:
             write_epoch(self._files, self.path, epoch)
-        self._context.leader_epoch = epoch
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch in which this broker leads all partitions."""
-        return self._context.leader_epoch
+        self.leader_epoch = epoch
+        for log in self._logs.values():
+            log.leader_epoch = epoch
 
     def _make_durable(self) -> None:
         """What a crash left may not be on the disk yet, and readers are about to see it."""
@@ -424,7 +419,7 @@ class DataDirectory:
 
     def compact_one(self) -> bool:
         """Compact the log that needs it most; False when none does."""
-        compacted = self._cleaner.clean_one(self)
+        compacted = self._cleaner.clean_one()
         if compacted:
             self.checkpoint()
         return compacted

@@ -20,6 +20,10 @@ Durable = Callable[[], None]
 Failed = Callable[[StorageError], None]
 
 
+def unanswered(_: StorageError) -> None:
+    """Who gives no other way to hear of a failure gives up when its own time is over."""
+
+
 class Flusher:
     """Knows the logs with something to flush, and the requests that wait for it.
 

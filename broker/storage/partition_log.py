@@ -104,6 +104,7 @@ class PartitionLog:
         "folder",
         "high_watermark",
         "last_stable_offset",
+        "leader_epoch",
         "producers",
         "segments",
         "start_offset",
@@ -134,6 +135,7 @@ class PartitionLog:
         self.end_offset = 0
         self.high_watermark = 0
         self.last_stable_offset = 0
+        self.leader_epoch = 0  # in which records are appended
         self.durable_offset = 0
         self.checkpointed_offset = 0  # the recovery point that is on the disk
         # Records below it count as written once they are durable: flush.messages asks for it.
@@ -162,11 +164,6 @@ class PartitionLog:
         if len(unflushed) > 1:
             return min(unflushed[0].base_offset, self.durable_offset)
         return self.durable_offset
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch in which records are appended now."""
-        return self._context.leader_epoch
 
     def epoch_at(self, offset: int) -> int:
         """The epoch of the record at an offset, or of the one that will be there."""
@@ -306,7 +303,7 @@ class PartitionLog:
         offset = self.end_offset
         position = 0
         log_append_time = self.config.log_append_time
-        leader_epoch = self._context.leader_epoch
+        leader_epoch = self.leader_epoch
         for header in headers:
             place_batch(records, position, base_offset=offset, leader_epoch=leader_epoch)
             header.base_offset = offset
@@ -360,7 +357,7 @@ class PartitionLog:
         if not self.segments:
             self._create_files()
             return self.segments[-1]
-        if self.epochs.latest != self._context.leader_epoch:
+        if self.epochs.latest != self.leader_epoch:
             self._begin_epoch()
         active = self.segments[-1]
         active.reopen()

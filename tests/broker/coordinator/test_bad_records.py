@@ -38,9 +38,7 @@ def open_broker(path: Path) -> Broker:
 
 def internal_log(broker: Broker, topic: str) -> InternalLog:
     state = broker.state
-    return InternalLog(
-        topic, partition_count=1, topics=state.topics, storage=state.storage, clock=state.clock
-    )
+    return InternalLog(topic, partition_count=1, topics=state.topics, clock=state.clock)
 
 
 def transaction(**changes: object) -> Transaction:

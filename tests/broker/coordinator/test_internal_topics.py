@@ -39,7 +39,6 @@ def internal_log(broker: Broker) -> InternalLog:
         GROUP_TOPIC,
         partition_count=5,
         topics=state.topics,
-        storage=state.storage,
         clock=state.clock,
     )
 

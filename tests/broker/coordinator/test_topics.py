@@ -1,5 +1,6 @@
 """The topic catalog: names, ids, settings, and what survives a restart."""
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.config import BrokerConfig, TopicConfig
+from broker.clock import ManualClock
+from broker.config import BrokerConfig
+from broker.coordinator.partitions import Partitions
 from broker.coordinator.topics import (
     Change,
     NewTopic,
@@ -20,51 +23,33 @@ from broker.coordinator.topics import (
 )
 from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.model import GROUP_TOPIC, TRANSACTION_TOPIC, TopicPartition
+from broker.storage.data_directory import DataDirectory
 
 
-class FakeLog:
-    """Remembers the settings it was given."""
-
-    def __init__(self, config: TopicConfig) -> None:
-        self.config = config
-
-    def update_config(self, config: TopicConfig) -> None:
-        self.config = config
-
-
-class FakeStorage:
-    """Logs without files."""
-
-    def __init__(self) -> None:
-        self.logs: dict[TopicPartition, FakeLog] = {}
-
-    def create(
-        self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig, /
-    ) -> FakeLog:
-        self.logs[topic_partition] = FakeLog(config)
-        return self.logs[topic_partition]
-
-    def log(self, topic_partition: TopicPartition, /) -> FakeLog:
-        return self.logs[topic_partition]
-
-    def delete(self, topic_partition: TopicPartition, /) -> None:
-        del self.logs[topic_partition]
+def logs_in(path: Path) -> DataDirectory:
+    """Logs, which have no files before the first append."""
+    return DataDirectory(path, config=BrokerConfig(), clock=ManualClock(), lock=threading.RLock())
 
 
 @pytest.fixture
-def storage() -> FakeStorage:
-    return FakeStorage()
+def storage(tmp_path: Path) -> DataDirectory:
+    return logs_in(tmp_path)
 
 
 @pytest.fixture
-def catalog(tmp_path: Path, storage: FakeStorage) -> TopicCatalog:
-    return TopicCatalog(tmp_path, config=BrokerConfig(), storage=storage)
+def catalog(tmp_path: Path, storage: DataDirectory) -> TopicCatalog:
+    return TopicCatalog(tmp_path, config=BrokerConfig(), partitions=Partitions(storage))
 
 
 def reloaded(tmp_path: Path) -> TopicCatalog:
-    catalog = TopicCatalog(tmp_path, config=BrokerConfig(), storage=FakeStorage())
+    partitions = Partitions(logs_in(tmp_path))
+    catalog = TopicCatalog(tmp_path, config=BrokerConfig(), partitions=partitions)
     catalog.load()
     return catalog
+
+
+def names_of_logs(storage: DataDirectory) -> set[str]:
+    return {str(log.topic_partition) for log in storage.logs()}
 
 
 def test_topics_survive_a_restart(tmp_path: Path, catalog: TopicCatalog) -> None:
@@ -81,14 +66,14 @@ def test_topics_survive_a_restart(tmp_path: Path, catalog: TopicCatalog) -> None
     assert set(again.expected()) == {TopicPartition("orders", number) for number in range(3)}
 
 
-def test_logs_follow_the_catalog(catalog: TopicCatalog, storage: FakeStorage) -> None:
+def test_logs_follow_the_catalog(catalog: TopicCatalog, storage: DataDirectory) -> None:
     catalog.create("orders", partition_count=1)
     catalog.grow("orders", 2)
-    assert set(storage.logs) == {TopicPartition("orders", 0), TopicPartition("orders", 1)}
+    assert names_of_logs(storage) == {"orders-0", "orders-1"}
     catalog.alter_config("orders", {"retention.ms": "7"})
-    assert {log.config.retention_ms for log in storage.logs.values()} == {7}
+    assert {log.config.retention_ms for log in storage.logs()} == {7}
     catalog.delete("orders")
-    assert not storage.logs
+    assert not storage.logs()
 
 
 def test_listeners_hear_of_every_change(catalog: TopicCatalog) -> None:
@@ -206,23 +191,23 @@ def test_no_bytes_crash_the_catalog(tmp_path_factory: pytest.TempPathFactory, da
 
 
 def test_a_catalog_that_cannot_be_written_leaves_things_as_they_were(
-    tmp_path: Path, catalog: TopicCatalog, storage: FakeStorage
+    tmp_path: Path, catalog: TopicCatalog, storage: DataDirectory
 ) -> None:
     catalog.create("orders", partition_count=1)
     (tmp_path / "topics.json.tmp").mkdir()
     with pytest.raises(StorageError):
         catalog.create("more", partition_count=1)
     assert catalog.names() == ["orders"]
-    assert set(storage.logs) == {TopicPartition("orders", 0)}
+    assert names_of_logs(storage) == {"orders-0"}
     document = orjson.loads((tmp_path / "topics.json").read_bytes())
     assert [entry["name"] for entry in document["topics"]] == ["orders"]
 
 
 def test_a_staged_change_is_seen_when_it_is_on_disk(
-    tmp_path: Path, catalog: TopicCatalog, storage: FakeStorage
+    tmp_path: Path, catalog: TopicCatalog, storage: DataDirectory
 ) -> None:
     _, made = catalog.stage_new([NewTopic("a", 1, {}), NewTopic("b", 2, {})])
-    assert (catalog.names(), made.done, set(storage.logs)) == ([], False, set())
+    assert (catalog.names(), made.done, names_of_logs(storage)) == ([], False, set())
     with pytest.raises(BrokerError) as caught:
         catalog.stage_new([NewTopic("a", 1, {})])
     assert caught.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
@@ -231,7 +216,7 @@ def test_a_staged_change_is_seen_when_it_is_on_disk(
     assert made.done
     assert gone.done
     assert catalog.names() == ["a"]
-    assert set(storage.logs) == {TopicPartition("a", 0)}
+    assert names_of_logs(storage) == {"a-0"}
     assert reloaded(tmp_path).names() == ["a"]
 
 

@@ -71,7 +71,7 @@ def test_the_end_of_offsets_reaches_the_group_coordinator(bench: TransactionBenc
     partition = offsets_partition(bench, "group")
     bench.coordinator.add_partitions("bank", producer, [partition, ORDERS])
     bench.end("bank", producer, commit=True)
-    assert bench.groups.completed == [(producer, True)]
+    assert bench.completed == [(producer, True)]
 
 
 def test_a_new_producer_aborts_the_open_transaction_of_the_old_one(

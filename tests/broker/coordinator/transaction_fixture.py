@@ -8,6 +8,7 @@ from broker.batch.codec import decode_records, encode_batch, read_control
 from broker.batch.layout import read_header
 from broker.clock import ManualClock
 from broker.config import BrokerConfig
+from broker.coordinator.partitions import Partitions
 from broker.coordinator.topics import TopicCatalog
 from broker.coordinator.transactions import TransactionCoordinator
 from broker.model import GROUP_TOPIC, FileSlice, ProducerIdentity, TopicPartition
@@ -23,16 +24,6 @@ SETTINGS = {
     "transaction.remove.expired.transaction.cleanup.interval.ms": "60000",
     "transactional.id.expiration.ms": "3600000",
 }
-
-
-class RecordedGroups:
-    """Takes note of the ends of transactions that reach the group coordinator."""
-
-    def __init__(self) -> None:
-        self.completed: list[tuple[ProducerIdentity, bool]] = []
-
-    def complete_transaction(self, producer: ProducerIdentity, commit: bool) -> None:
-        self.completed.append((producer, commit))
 
 
 class TransactionBench:
@@ -51,20 +42,26 @@ class TransactionBench:
         self.storage = DataDirectory(
             self.path, config=self.config, clock=self.clock, lock=self.lock
         )
-        self.topics = TopicCatalog(self.path, config=self.config, storage=self.storage)
+        partitions = Partitions(self.storage)
+        self.topics = TopicCatalog(self.path, config=self.config, partitions=partitions)
         self.topics.load()
-        self.groups = RecordedGroups()
+        # The ends of transactions that reach the group coordinator.
+        self.completed: list[tuple[ProducerIdentity, bool]] = []
         with self.lock:
             self.storage.open(self.topics.expected())
+            partitions.lead_all()
             self.coordinator = TransactionCoordinator(
                 config=self.config,
                 clock=self.clock,
                 timers=self.timers,
                 topics=self.topics,
                 storage=self.storage,
-                groups=self.groups,
+                complete_offsets=self._complete_offsets,
             )
             self.coordinator.load()
+
+    def _complete_offsets(self, producer: ProducerIdentity, commit: bool) -> None:
+        self.completed.append((producer, commit))
 
     def crash(self) -> None:
         """Leave everything as it is on disk and start again."""

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.errors import ErrorCode
+from broker.model import TopicPartition
 from broker.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -34,7 +35,7 @@ def client(client: EmbeddedClient) -> EmbeddedClient:
     """Offsets 0 and 1 were written in epoch 0, offset 2 in epoch 2, which lasts."""
     client.create("orders")
     client.produce("orders", "a", "b")
-    client.broker.state.storage._context.leader_epoch = 2
+    client.broker.state.partitions.leader(TopicPartition("orders", 0)).lead(2)
     client.produce("orders", "c")
     return client
 

@@ -71,15 +71,9 @@ class Cleaned:
             context, str(self.folder), TP, topic_id=bytes(16), config=self.config
         )
         open_log(self.log, start_offset=start_offset, recovery_point=0, summary=Recovered())
-        self.cleaner = Cleaner(threading.RLock(), self.clock, self.broker)
-
-    def logs(self) -> list[PartitionLog]:
-        """The one log."""
-        return [self.log]
-
-    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        """The one log."""
-        return self.log
+        self.cleaner = Cleaner(
+            threading.RLock(), self.clock, self.broker, {TP: self.log}, self.cleaned_offsets
+        )
 
     def append(
         self,
@@ -127,7 +121,7 @@ class Cleaned:
     def compact_sealed(self) -> int:
         """Compact until nothing is left to do."""
         rounds = 0
-        while self.cleaner.clean_one(self):
+        while self.cleaner.clean_one():
             rounds += 1
             assert rounds < 50
         return rounds

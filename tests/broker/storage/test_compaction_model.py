@@ -121,7 +121,8 @@ class Run:
         try:
             self.compact()
         except Crash:
-            self.log.cleaned_offsets = cleaned_offsets
+            self.log.cleaned_offsets.clear()
+            self.log.cleaned_offsets.update(cleaned_offsets)
         self.files.crash_after_writes = None
         if power_lost:
             self.files.lose_power(lambda low, high: (low + high) // 2)

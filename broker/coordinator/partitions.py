@@ -1,0 +1,58 @@
+"""Partitions: all partitions of this broker. The topic catalog adds and removes them."""
+
+from broker.config import TopicConfig
+from broker.coordinator.partition import UNKNOWN_EPOCH, Partition
+from broker.errors import BrokerError, ErrorCode
+from broker.model import TopicPartition
+from broker.storage.data_directory import DataDirectory
+
+
+class Partitions:
+    """Partitions by topic and number, over the logs of a data directory."""
+
+    def __init__(self, storage: DataDirectory) -> None:
+        """None before `lead_all`."""
+        self._storage = storage
+        self._partitions: dict[TopicPartition, Partition] = {}
+
+    def lead_all(self) -> None:
+        """Lead the partitions of all logs that are open."""
+        for log in self._storage.logs():
+            partition = self._partitions[log.topic_partition] = Partition(log, self._storage)
+            partition.lead(self._storage.leader_epoch)
+
+    def get(self, topic_partition: TopicPartition) -> Partition | None:
+        """A partition, if there is one."""
+        return self._partitions.get(topic_partition)
+
+    def leader(self, topic_partition: TopicPartition, epoch: int = UNKNOWN_EPOCH) -> Partition:
+        """A partition that this broker leads; a BrokerError says why it is not there, or not led.
+
+        `epoch` is the leader epoch that the client knows.
+        """
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            raise BrokerError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f'partition "{topic_partition}" does not exist',
+            )
+        partition.check_leads(epoch)
+        return partition
+
+    def create(
+        self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig
+    ) -> Partition:
+        """A new, empty partition, led by this broker."""
+        log = self._storage.create(topic_partition, topic_id, config)
+        partition = self._partitions[topic_partition] = Partition(log, self._storage)
+        partition.lead(self._storage.leader_epoch)
+        return partition
+
+    def update_config(self, topic_partition: TopicPartition, config: TopicConfig) -> None:
+        """Let changed settings of the topic take effect at once."""
+        self._partitions[topic_partition].update_config(config)
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Forget a partition and remove its log."""
+        del self._partitions[topic_partition]
+        self._storage.delete(topic_partition)
