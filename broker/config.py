@@ -10,11 +10,9 @@ import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from broker.errors import ConfigError
-from broker.properties_file import read_properties
 
 LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
@@ -24,6 +22,9 @@ MINUTE_MS = 60_000
 CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 CLEANUP_POLICIES = ("delete", "compact")
+
+NOT_PREALLOCATED = "a segment's file grows with its records"
+ONE_REPLICA = "there is one broker: a partition has one replica, which leads it"
 
 C = TypeVar("C", "BrokerConfig", "TopicConfig")
 
@@ -40,7 +41,7 @@ class Setting:
     high: float | None
     choices: tuple[str, ...]
     broker_name: str | None
-    read_only: bool
+    fixed: str  # why no other value than the default is supported; empty if others are
 
 
 def setting(
@@ -50,15 +51,18 @@ def setting(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     broker_name: str | None = None,
-    read_only: bool = True,
+    fixed: str = "",
 ) -> Any:  # Any: stands for a value of the field's annotated type
-    """Declare a setting: default, bounds, and for topics the broker setting it falls back to."""
+    """Declare a setting: default, bounds, and for topics the broker setting it falls back to.
+
+    One that is fixed has a single value that is true, for a reason that a refusal names.
+    """
     details = {
         "low": low,
         "high": high,
         "choices": choices,
         "broker_name": broker_name,
-        "read_only": read_only,
+        "fixed": fixed,
     }
     return field(default=default, metadata=details)
 
@@ -101,7 +105,7 @@ class TopicConfig:
     )
     min_compaction_lag_ms: int = setting(0, low=0, broker_name="log.cleaner.min.compaction.lag.ms")
     min_insync_replicas: int = setting(1, low=1, broker_name="min.insync.replicas")
-    preallocate: bool = setting(False, broker_name="log.preallocate")
+    preallocate: bool = setting(False, broker_name="log.preallocate", fixed=NOT_PREALLOCATED)
     retention_bytes: int = setting(-1, low=-1, broker_name="log.retention.bytes")
     retention_ms: int = setting(7 * 24 * HOUR_MS, low=-1, broker_name="log.retention.ms")
     segment_bytes: int = setting(1_073_741_824, low=14, broker_name="log.segment.bytes")
@@ -109,7 +113,7 @@ class TopicConfig:
     segment_jitter_ms: int = setting(0, low=0, broker_name="log.roll.jitter.ms")
     segment_ms: int = setting(7 * 24 * HOUR_MS, low=1, broker_name="log.roll.ms")
     unclean_leader_election_enable: bool = setting(
-        False, broker_name="unclean.leader.election.enable"
+        False, broker_name="unclean.leader.election.enable", fixed=ONE_REPLICA
     )
 
     @property
@@ -148,20 +152,18 @@ class BrokerConfig:
     max_connections: int = setting(INT_MAX, low=0)
     max_connections_per_ip: int = setting(INT_MAX, low=0)
     connections_max_idle_ms: int = setting(600_000)
-    queued_max_requests: int = setting(500, low=1)
     queued_max_request_bytes: int = setting(-1)
     fetch_max_bytes: int = setting(57_671_680, low=1024)
     max_incremental_fetch_session_cache_slots: int = setting(1000, low=0)
     max_request_partition_size_limit: int = setting(2000, low=1)
-    request_timeout_ms: int = setting(30_000)
 
     # Topics
     auto_create_topics_enable: bool = setting(True)
     delete_topic_enable: bool = setting(True)
     num_partitions: int = setting(1, low=1)
-    default_replication_factor: int = setting(1, low=1)
+    default_replication_factor: int = setting(1, fixed=ONE_REPLICA)
     min_insync_replicas: int = setting(1, low=1)
-    unclean_leader_election_enable: bool = setting(False)
+    unclean_leader_election_enable: bool = setting(False, fixed=ONE_REPLICA)
 
     # The log
     message_max_bytes: int = setting(1_048_588, low=0)
@@ -188,7 +190,7 @@ class BrokerConfig:
     log_flush_scheduler_interval_ms: int = setting(LONG_MAX, low=1)
     log_flush_offset_checkpoint_interval_ms: int = setting(60_000, low=0)
     log_flush_start_offset_checkpoint_interval_ms: int = setting(60_000, low=0)
-    log_preallocate: bool = setting(False)
+    log_preallocate: bool = setting(False, fixed=NOT_PREALLOCATED)
     log_message_timestamp_type: str = setting("CreateTime", choices=TIMESTAMP_TYPES)
     log_message_timestamp_before_max_ms: int = setting(LONG_MAX, low=0)
     log_message_timestamp_after_max_ms: int = setting(HOUR_MS, low=0)
@@ -244,15 +246,11 @@ class BrokerConfig:
             if name not in WITHOUT_MEANING and not _is_security(name)
         }
         config = cls(**parse_settings(cls, known))
+        _refuse_group_protocols(properties)
         _check_protocols(config.listeners, properties.get(PROTOCOL_MAP, ""))
         if config.advertised_listeners and not config.listeners:
             raise ConfigError('setting "listeners" is empty but "advertised.listeners" is not')
         return config
-
-    @classmethod
-    def from_file(cls, path: str | Path) -> "BrokerConfig":
-        """Read a server.properties file."""
-        return cls.from_properties(read_properties(Path(path).read_text(), name=str(path)))
 
     @property
     def data_directory(self) -> str:
@@ -263,6 +261,14 @@ class BrokerConfig:
                 hint="a broker uses one directory; set only one",
             )
         return self.log_dirs[0] if self.log_dirs else self.log_dir
+
+    @property
+    def checkpoint_interval_ms(self) -> int:
+        """How often checkpoints are written; one file has the offsets of both of Kafka's."""
+        return min(
+            self.log_flush_offset_checkpoint_interval_ms,
+            self.log_flush_start_offset_checkpoint_interval_ms,
+        )
 
     def topic_defaults(self) -> TopicConfig:
         """What a topic has that sets nothing itself; ms wins over minutes, minutes over hours."""
@@ -325,6 +331,25 @@ def _refuse_security(properties: Mapping[str, str]) -> None:
             raise ConfigError(f'setting "{name}" is not supported', hint=PLAIN_ONLY)
 
 
+GROUP_PROTOCOLS = "group.coordinator.rebalance.protocols"
+MIGRATION_POLICY = "group.consumer.migration.policy"
+
+
+def _refuse_group_protocols(properties: Mapping[str, str]) -> None:
+    """Refuse to serve other protocols of groups, or to move groups between them."""
+    given = properties.get(GROUP_PROTOCOLS, "classic,consumer")
+    if {part.strip().lower() for part in given.split(",")} != {"classic", "consumer"}:
+        raise ConfigError(
+            f'setting "{GROUP_PROTOCOLS}" cannot be "{given}"', hint="it is always classic,consumer"
+        )
+    policy = properties.get(MIGRATION_POLICY, "disabled")
+    if policy.strip().lower() != "disabled":
+        raise ConfigError(
+            f'setting "{MIGRATION_POLICY}" cannot be "{policy}"',
+            hint="a group changes its protocol when it is empty: disabled",
+        )
+
+
 def _check_protocols(listeners: tuple[str, ...], protocol_map: str) -> None:
     """Refuse a map that gives a listener another protocol; entries of other names are unused."""
     protocols: dict[str, str] = {}
@@ -352,8 +377,8 @@ CONTROLLER = "CONTROLLER"
 # The same thing under another name of Kafka's.
 RENAMED = {"node.id": "broker.id"}
 
-# Settings of a real cluster that change nothing on one node: accepted, so that a
-# server.properties can be used as it is.
+# Settings of a cluster, and of threads, queues and buffers that this broker does not have. They are
+# accepted, so that a server.properties can be used as it is, and not described.
 WITHOUT_MEANING = frozenset(
     {
         "process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers",
@@ -370,7 +395,7 @@ WITHOUT_MEANING = frozenset(
         "group.consumer.migration.policy", "group.consumer.min.session.timeout.ms",
         "group.consumer.max.session.timeout.ms", "group.consumer.min.heartbeat.interval.ms",
         "group.consumer.max.heartbeat.interval.ms", "controlled.shutdown.enable",
-        "metadata.log.dir",
+        "metadata.log.dir", "queued.max.requests", "request.timeout.ms",
     }
 )  # fmt: skip
 
@@ -393,7 +418,7 @@ def settings(cls: type[BrokerConfig] | type[TopicConfig]) -> dict[str, Setting]:
             high=details["high"],
             choices=details["choices"],
             broker_name=details["broker_name"],
-            read_only=details["read_only"],
+            fixed=details["fixed"],
         )
     return found
 
@@ -440,7 +465,17 @@ def parse_value(found: Setting, text: str) -> object:
     return value
 
 
+def refuses(name: str, text: str) -> bool:
+    """Whether a topic's setting is known, but not with this value, which was accepted once."""
+    found = settings(TopicConfig).get(name)
+    return found is not None and bool(found.fixed) and text != format_value(found.default)
+
+
 def _check(found: Setting, value: object) -> None:
+    if found.fixed and value != found.default:
+        raise ConfigError(
+            f'setting "{found.name}" cannot be "{format_value(value)}"', hint=found.fixed
+        )
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if found.low is not None and value < found.low:
             raise ConfigError(f'setting "{found.name}" must be at least {found.low}, not {value}')

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from broker.clock import Clock
 from broker.coordinator.consumer_group import ConsumerGroup
 from broker.coordinator.group import ClassicGroup, GroupState
+from broker.coordinator.group_descriptions import Group
 from broker.coordinator.group_records import offset_record, offset_tombstone
 from broker.coordinator.internal_topics import InternalLog, Written
 from broker.coordinator.offsets import NO_EXPIRY, CommittedOffset, OffsetStore
@@ -14,7 +15,6 @@ from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.model import ProducerIdentity, TopicPartition
 from broker.pending import Pending
 
-Group = ClassicGroup | ConsumerGroup
 Codes = list[ErrorCode]
 
 

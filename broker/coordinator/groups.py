@@ -23,6 +23,7 @@ from broker.coordinator.group import ClassicGroup, GroupRules, GroupState, Saved
 from broker.coordinator.group_descriptions import (
     ClassicGroupDescription,
     ConsumerGroupDescription,
+    Group,
     GroupSnapshot,
     ListedGroup,
     describe_classic,
@@ -48,7 +49,7 @@ from broker.coordinator.internal_topics import (
     Written,
 )
 from broker.coordinator.partition import Partition
-from broker.coordinator.parts import Parts, batched, finish
+from broker.coordinator.parts import Parts, batched
 from broker.coordinator.topic_pattern import PatternMatches
 from broker.coordinator.topics import Change, Steps, Topic, TopicCatalog
 from broker.errors import BrokerError, ErrorCode, StorageError
@@ -63,7 +64,6 @@ from broker.timers import Timer, Timers
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
-Group = ClassicGroup | ConsumerGroup
 
 FORGOTTEN_AT_ONCE_MAX = 500  # offsets
 TICK_RETRY_MS = 1_000
@@ -461,11 +461,8 @@ class GroupCoordinator:
             except (BrokerError, StorageError) as error:
                 logger.error('group "%s" cannot be saved: %s', group.group_id, error)
 
-    def expire_offsets(self) -> None:
+    def expire_offsets(self) -> Parts[None]:
         """Forget offsets past their retention, and groups that have nothing left."""
-        finish(self._expire_in_parts())
-
-    def _expire_in_parts(self) -> Parts[None]:
         now_ms = self._clock.now_ms()
         for group in list(self._groups.values()):
             yield
@@ -506,7 +503,7 @@ class GroupCoordinator:
         for group in list(self._groups.values()):
             self._arm(group)
         self._timers.repeat(
-            self._check_interval_ms, lambda: self._timers.run_in_parts(self._expire_in_parts())
+            self._check_interval_ms, lambda: self._timers.run_in_parts(self.expire_offsets())
         )
 
     def _new_id(self) -> str:

@@ -49,7 +49,7 @@ class Housekeeping:
         jobs: list[tuple[str, int, Callable[[], None]]] = [
             ("flush", FLUSH_CHECK_MS, storage.flush_due),
             ("retention", config.log_retention_check_interval_ms, storage.apply_retention),
-            ("checkpoint", config.log_flush_offset_checkpoint_interval_ms, storage.checkpoint),
+            ("checkpoint", config.checkpoint_interval_ms, storage.checkpoint),
         ]
         self._run("timers", self._run_timers)
         self._run("catalog", self._write_changes)

@@ -30,7 +30,7 @@ from typing import Literal
 import orjson
 
 from broker import concurrency
-from broker.config import BrokerConfig, TopicConfig
+from broker.config import BrokerConfig, TopicConfig, refuses
 from broker.coordinator.partitions import Partitions
 from broker.errors import BrokerError, ConfigError, ErrorCode, StorageError
 from broker.machine import Machine
@@ -458,10 +458,6 @@ class TopicCatalog:
             )
         _check_partition_count(partition_count)
 
-    def check_config(self, overrides: Mapping[str, str]) -> TopicConfig:
-        """The settings a topic with these overrides has; BrokerError names a wrong one."""
-        return self._topic_config(overrides)
-
     def _known(self, name: str) -> Topic:
         topic = self._wanted.get(name)
         if topic is None:
@@ -577,6 +573,10 @@ def _parse_topic(entry: Mapping[str, object], config: BrokerConfig) -> Topic:
         raise TypeError(f"topic {name!r} has fields of the wrong type")
     if not isinstance(overrides, dict):
         raise TypeError(f"settings of topic {name!r} are not an object")
+    for refused in [setting for setting, value in overrides.items() if refuses(setting, value)]:
+        # Earlier releases took it, and did nothing.
+        logger.warning('topic "%s": setting %s is dropped', name, refused)
+        del overrides[refused]
     check_name(name)
     _check_partition_count(count)
     topic_id = base64.urlsafe_b64decode(text + "==")

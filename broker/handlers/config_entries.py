@@ -82,9 +82,7 @@ def broker_entries(config: BrokerConfig) -> list[ConfigEntry]:
         if value != item.default:
             synonyms.insert(0, Synonym(name, format_value(value), STATIC_BROKER))
         first = synonyms[0]
-        entries.append(
-            ConfigEntry(name, first.value, first.source, _type_of(item), item.read_only, synonyms)
-        )
+        entries.append(ConfigEntry(name, first.value, first.source, _type_of(item), True, synonyms))
     return entries
 
 

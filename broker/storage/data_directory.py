@@ -9,7 +9,7 @@ from random import Random
 
 from broker import concurrency, descriptors
 from broker.clock import Clock
-from broker.config import BrokerConfig, TopicConfig
+from broker.config import LONG_MAX, BrokerConfig, TopicConfig
 from broker.errors import StorageError
 from broker.files import FileSystem, OpenFiles
 from broker.model import OpenFile, TopicPartition
@@ -87,6 +87,7 @@ class DataDirectory:
         self._checkpoint_writer = CheckpointWriter(self._files, self.path)
         self._checkpoint_is_stale = False  # it speaks of a log that is deleted
         self._checkpointing = concurrency.Lock()
+        self._expiry_check_ms = 0  # the monotonic time from which on unused producers are forgotten
         # How far compaction got, by partition; what the cleaner's checkpoint says.
         self.cleaned_offsets: dict[TopicPartition, int] = {}
         self._cleaner = Cleaner(lock, clock, config, self._logs, self.cleaned_offsets)
@@ -458,17 +459,25 @@ class DataDirectory:
         with self._checkpointing:  # an older one must not be written after a newer one
             self._checkpoint_is_stale = False
             now_ms = self._clock.monotonic_ms()
+            expiration_ms = self._expiration_ms(now_ms)
             found: dict[TopicPartition, PartitionCheckpoint] = {}
             for logs in _some_at_a_time(self.logs()):
                 with self._lock:
                     for log in logs:
-                        log.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+                        log.producers.expire(now_ms, expiration_ms)
                     found |= self._checkpoint_of(log for log in logs if self._is_current(log))
             self._checkpoint_writer.write(found)
             for logs in _some_at_a_time(self.logs()):
                 with self._lock:
                     for log in logs:
                         _note_checkpoint(log, found.get(log.topic_partition))
+
+    def _expiration_ms(self, now_ms: int) -> int:
+        """After how long producers are forgotten now: between two checks they are only watched."""
+        if now_ms < self._expiry_check_ms:
+            return LONG_MAX
+        self._expiry_check_ms = now_ms + self.config.producer_id_expiration_check_interval_ms
+        return self.config.producer_id_expiration_ms
 
     def _is_current(self, log: PartitionLog) -> bool:
         return self.get(log.topic_partition) is log

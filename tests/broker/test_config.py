@@ -1,7 +1,11 @@
 """Configuration: Kafka's names and defaults, precedence, clear errors."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import broker
 from broker.config import (
     BrokerConfig,
     TopicConfig,
@@ -11,6 +15,12 @@ from broker.config import (
 from broker.errors import ConfigError
 
 HOUR_MS = 3_600_000
+ROOT = Path(broker.__file__).parent
+ROOMS = ("coordinator", "handlers", "storage", "server")
+BROKER_FILES = [
+    *ROOT.glob("*.py"),
+    *(path for room in ROOMS for path in (ROOT / room).glob("*.py")),
+]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +75,67 @@ def test_an_unknown_setting_is_told_its_nearest() -> None:
 def test_settings_of_a_cluster_are_accepted_without_meaning() -> None:
     config = BrokerConfig.from_properties({"node.id": "7", "process.roles": "broker,controller"})
     assert config.broker_id == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("log.preallocate", "true"),
+        ("unclean.leader.election.enable", "true"),
+        ("default.replication.factor", "3"),
+        ("group.coordinator.rebalance.protocols", "classic"),
+        ("group.coordinator.rebalance.protocols", "classic,consumer,streams"),
+        ("group.consumer.migration.policy", "bidirectional"),
+    ],
+)
+def test_a_value_that_would_do_nothing_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig.from_properties({name: value})
+    assert refused.value.message == f'setting "{name}" cannot be "{value}"'
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("name", ["preallocate", "unclean.leader.election.enable"])
+def test_a_topics_value_that_would_do_nothing_is_refused(name: str) -> None:
+    assert BrokerConfig().topic_config({name: "false"}) == TopicConfig()
+    with pytest.raises(ConfigError, match="cannot be"):
+        BrokerConfig().topic_config({name: "true"})
+
+
+def test_the_values_that_are_true_are_accepted() -> None:
+    properties = {
+        "log.preallocate": "false",
+        "default.replication.factor": "1",
+        "group.coordinator.rebalance.protocols": "consumer, classic",
+        "group.consumer.migration.policy": "DISABLED",
+    }
+    assert BrokerConfig.from_properties(properties) == BrokerConfig()
+
+
+def test_the_broker_reads_every_setting() -> None:
+    """A setting that no code reads does nothing, whatever DescribeConfigs says."""
+    read = {
+        node.attr
+        for path in BROKER_FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    topic = settings(TopicConfig).values()
+    through_topics = {item.broker_name for item in topic}
+    unused = [
+        item.name
+        for item in [*settings(BrokerConfig).values(), *topic]
+        if not item.fixed
+        and item.name not in through_topics
+        and item.name.replace(".", "_") not in read
+    ]
+    assert unused == []
+
+
+def test_the_shorter_interval_of_checkpoints_counts() -> None:
+    assert BrokerConfig().checkpoint_interval_ms == 60_000
+    properties = {"log.flush.start.offset.checkpoint.interval.ms": "7"}
+    assert BrokerConfig.from_properties(properties).checkpoint_interval_ms == 7
 
 
 def test_every_topic_setting_falls_back_to_a_broker_setting() -> None:

@@ -13,6 +13,7 @@ from broker.clock import ManualClock
 from broker.config import MINUTE_MS, BrokerConfig
 from broker.coordinator.groups import GroupCoordinator
 from broker.coordinator.internal_topics import partition_for
+from broker.coordinator.parts import finish
 from broker.errors import ErrorCode
 from broker.model import GROUP_TOPIC, TopicPartition
 from broker.protocol.messages import consumer_groups as consumer_wire
@@ -487,10 +488,10 @@ def test_an_old_client_says_how_long_its_offset_lives(house: House) -> None:
     house.topic("t")
     commit(house, "g", 5, version=4, retention_time_ms=60_000)
     house.restart()
-    house.groups.expire_offsets()
+    finish(house.groups.expire_offsets())
     assert committed(house, "g") == 5
     house.clock.advance(60_000)
-    house.groups.expire_offsets()
+    finish(house.groups.expire_offsets())
     assert committed(house, "g") == -1
 
 

@@ -254,3 +254,16 @@ def test_the_name_of_a_deleted_topic_is_free_when_listeners_are_done(
     catalog.delete("orders")
     assert seen == [ErrorCode.TOPIC_ALREADY_EXISTS]
     assert catalog.create("orders", partition_count=2).partition_count == 2
+
+
+def test_a_setting_that_was_accepted_once_does_not_stop_a_start(
+    tmp_path: Path, catalog: TopicCatalog
+) -> None:
+    catalog.create("orders", partition_count=1, overrides={"retention.ms": "5"})
+    path = tmp_path / "topics.json"
+    document = orjson.loads(path.read_bytes())
+    document["topics"][0]["configs"]["preallocate"] = "true"
+    path.write_bytes(orjson.dumps(document))
+    found = reloaded(tmp_path).get("orders")
+    assert found is not None
+    assert (found.overrides, found.config.preallocate) == ({"retention.ms": "5"}, False)

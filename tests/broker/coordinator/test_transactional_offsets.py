@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.coordinator.parts import finish
 from broker.errors import ErrorCode
 from broker.model import ConnectionInfo
 from broker.protocol.api_keys import ApiKey
@@ -155,7 +156,7 @@ def test_pending_offsets_do_not_expire(house: House) -> None:
     transaction = Transactions(house)
     transaction.send("g", 5)
     house.clock.advance(11 * 60_000)
-    house.groups.expire_offsets()
+    finish(house.groups.expire_offsets())
     assert committed(house, "g") == 1
 
 

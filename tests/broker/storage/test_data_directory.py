@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.clock import ManualClock
-from broker.config import BrokerConfig
+from broker.config import BrokerConfig, TopicConfig
 from broker.errors import StorageError
 from broker.files import FileSystem, OpenFiles
 from broker.model import ProducerIdentity, TopicPartition
@@ -170,6 +170,24 @@ def test_producers_are_forgotten_after_their_time(disk: Disk) -> None:
     disk.directory.checkpoint()
     assert len(log.producers) == 0
     disk.close()
+
+
+def test_unused_producers_are_looked_for_at_the_interval_of_the_settings(tmp_path: Path) -> None:
+    config = BrokerConfig(
+        producer_id_expiration_ms=1_000, producer_id_expiration_check_interval_ms=60_000
+    )
+    clock = ManualClock(NOW_MS)
+    storage = DataDirectory(tmp_path, config=config, clock=clock, lock=threading.RLock())
+    storage.open({})
+    log = storage.create(TP, bytes(16), TopicConfig())
+    append(log, batch(producer=ProducerIdentity(3, 0), sequence=0))
+    found = []
+    for _ in range(2):
+        clock.advance(30_000)
+        storage.checkpoint()
+        found.append(len(log.producers))
+    storage.close()
+    assert found == [1, 0]
 
 
 def test_few_descriptors_are_enough_for_many_logs(tmp_path: Path) -> None:
