@@ -1,7 +1,7 @@
 """Partitions: all partitions of this broker. The topic catalog adds and removes them."""
 
 from broker.config import TopicConfig
-from broker.coordinator.partition import UNKNOWN_EPOCH, Partition
+from broker.coordinator.partition import UNKNOWN_EPOCH, Partition, Role
 from broker.errors import BrokerError, ErrorCode
 from broker.model import TopicPartition
 from broker.storage.data_directory import DataDirectory
@@ -36,7 +36,8 @@ class Partitions:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f'partition "{topic_partition}" does not exist',
             )
-        partition.check_leads(epoch)
+        if epoch != UNKNOWN_EPOCH or partition.role is not Role.LEADER:  # mostly there is no doubt
+            partition.check_leads(epoch)
         return partition
 
     def create(
