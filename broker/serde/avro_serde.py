@@ -1,7 +1,7 @@
 """Avro's binary encoding with the schema given; no registry, no prefix."""
 
 from broker.errors import SchemaError, SerdeError
-from broker.serde.avro_codec import decoder, encoder
+from broker.serde.avro_codec.fastavro_codec import decoder, encoder
 from broker.serde.declaration import Declaration, as_schema
 from broker.serde.schema.avro_schema import AvroSchema, parse_avro
 from broker.serde.schema.schema import SchemaKind

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from broker.serde.avro_codec import decoder, encoder
+from broker.serde.avro_codec.fastavro_codec import decoder, encoder
 from broker.serde.declaration import Declaration, as_schema
 from broker.serde.framing import (
     Codec,

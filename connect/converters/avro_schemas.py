@@ -15,7 +15,7 @@ properties of Avro's types, "connect.name" and so on, and in parameters of Conne
 from dataclasses import dataclass, replace
 
 from broker.errors import SchemaError
-from broker.serde.schema.avro_types import MISSING, RECORDS, AvroField, AvroType
+from broker.serde.schema.avro_types import MISSING, AvroField, AvroType, is_map_entry
 from connect.converters import avro_names as names
 from connect.converters.avro_defaults import default_from_json, default_to_json
 from connect.converters.scrubbed_names import scrubbed, scrubbed_full
@@ -397,14 +397,6 @@ class _ToConnect:
             return schema.with_(default=default_from_json(schema, given))
         except DataError:
             return schema  # as Confluent has it: a default that is wrong is none
-
-
-def is_map_entry(node: AvroType) -> bool:
-    """Whether a record is the key and value of a map."""
-    if node.kind not in RECORDS:
-        return False
-    internal = node.properties.get(names.CONNECT_INTERNAL_TYPE)
-    return internal == names.MAP_ENTRY or node.name == f"{names.NAMESPACE}.{names.MAP_ENTRY}"
 
 
 def _scalar(node: AvroType) -> ConnectSchema:

@@ -8,6 +8,7 @@ What is done with a schema is prepared once: for the schema of each record that 
 the id of each record that is read.
 """
 
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ from connect.records import Header
 
 Encode = Callable[[object], bytes]
 _MESSAGES_MAX = 100
+_WRONG_BYTES = (
+    *(ValueError, TypeError, IndexError, EOFError, KeyError, OverflowError),
+    struct.error,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ class RegistryConverter(ABC):
             return opened.schema, opened.decode(data)
         except MillstreamError as error:
             raise self._failed(f"deserialize data of {self.label} for", topic, error) from error
-        except (ValueError, TypeError, IndexError, EOFError, KeyError, OverflowError) as error:
+        except _WRONG_BYTES as error:
             wrong = DataError(f"the bytes do not match their schema: {error}")
             raise self._failed(f"deserialize data of {self.label} for", topic, wrong) from error
 

@@ -8,10 +8,11 @@ Kafka Connect writes maps whose keys may be null. Times and decimals carry Conne
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from broker.errors import SchemaError
-from broker.serde.schema.avro_tree import AvroNode
+from broker.serde.schema.avro_types import RECORDS, AvroType, branch_name, is_map_entry
 from sql.datatypes import (
     BIGINT,
     BOOLEAN,
@@ -70,6 +71,20 @@ _LOGICAL: dict[tuple[str, str], DataType] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where values of a column are in a schema: its type, or columns, which are a row.
+
+    `path` is for errors, `default` the bytes of a field's default; an entry is one of a map, which
+    Connect writes as an array.
+    """
+
+    type: DataType | tuple[Column, ...]
+    path: str
+    default: bytes | None = None
+    is_entry: bool = False
+
+
 def avro_text(columns: Sequence[Column], *, name: str | None = None, wrapped: bool = True) -> str:
     """The schema of rows of these columns, as one line of JSON."""
     writer = _Writer(name or DEFAULT_NAME)
@@ -82,12 +97,13 @@ def avro_text(columns: Sequence[Column], *, name: str | None = None, wrapped: bo
 
 
 def avro_columns(
-    node: AvroNode, *, single: str | None = None, upper: bool = True
+    node: AvroType, *, single: str | None = None, upper: bool = True
 ) -> tuple[Column, ...]:
     """The columns of a schema; all of it is one column when that one is named."""
     if single is not None:
         return (Column(single, avro_type(node, upper=upper)),)
-    if node.kind != "record":
+    node = node.present or node
+    if node.kind not in RECORDS:
         raise SchemaError(
             f"the Avro schema must be a record, not {node.kind}",
             hint="set WRAP_SINGLE_VALUE to false to read its value as one column",
@@ -104,37 +120,41 @@ def field_name(name: str, upper: bool) -> str:
     return name.upper() if upper else name
 
 
-def avro_type(node: AvroNode, *, upper: bool = True) -> DataType:
+def avro_type(node: AvroType, *, upper: bool = True) -> DataType:
     """The type that a column of such values has."""
+    node = node.present or node
     if node.logical == "decimal" and node.kind in ("bytes", "fixed"):
         return _decimal(node)
     if (found := _LOGICAL.get((node.kind, node.logical))) is not None:
         return found
     if (found := _KINDS.get(node.kind)) is not None:
         return found
-    if node.item is not None:
-        inner = avro_type(node.item, upper=upper)
-        # Connect's keys may be of any type; columns read them as text.
+    if node.element is not None:
+        if node.kind == "array" and is_map_entry(node.element):
+            # Connect's keys may be of any type; columns read them as text.
+            values = next(each.type for each in node.element.fields if each.name == "value")
+            return MapType(STRING, avro_type(values, upper=upper))
+        inner = avro_type(node.element, upper=upper)
         return ArrayType(inner) if node.kind == "array" else MapType(STRING, inner)
-    if node.kind in ("record", "union"):
+    if node.kind in RECORDS or node.kind == "union":
         return _struct(node, upper)
     raise SchemaError(f'values of the Avro type "{node.kind}" alone cannot be columns')
 
 
-def _struct(node: AvroNode, upper: bool) -> StructType:
+def _struct(node: AvroType, upper: bool) -> StructType:
     where = f'the Avro record "{node.name}"' if node.name else "an Avro union"
+    parts = [(each.name, each.type) for each in node.fields]
+    parts += [(branch_name(each), each) for each in node.branches if each.kind != "null"]
     return struct_of(
-        (
-            Field(field_name(each.name, upper), avro_type(each.type, upper=upper))
-            for each in node.fields
-        ),
+        (Field(field_name(name, upper), avro_type(each, upper=upper)) for name, each in parts),
         where,
     )
 
 
-def _decimal(node: AvroNode) -> DecimalType:
-    precision = PRECISION_DEFAULT if node.precision is None else node.precision
-    scale = 0 if node.scale is None else node.scale
+def _decimal(node: AvroType) -> DecimalType:
+    given = node.properties.get("precision"), node.properties.get("scale")
+    precision = PRECISION_DEFAULT if given[0] is None else given[0]
+    scale = 0 if given[1] is None else given[1]
     try:
         if isinstance(precision, int) and isinstance(scale, int):
             return DecimalType(precision, scale)

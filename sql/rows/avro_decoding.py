@@ -1,159 +1,158 @@
-"""Columns of Avro's binary encoding, by functions prepared once for each writer's schema.
+"""Rows from Avro's binary encoding: what becomes of its types in columns.
 
-The values are read without their logical types (`broker/serde/avro_physical.py`), then put into the
-places of the columns.
+The functions that read the bytes are generated for each writer's schema
+(`broker/serde/avro_codec/decoding.py`), and read times and decimals without their logical types.
 """
 
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import TypeVar
 
 from broker.errors import SerdeError
-from broker.serde.avro_flat_decoding import flat_reader, is_flat
-from broker.serde.avro_physical import physical_reader
-from broker.serde.schema.avro_tree import AvroNode
-from sql.datatypes import STRING, ArrayType, Column, DataType, DecimalType, MapType, StructType
+from broker.serde.avro_codec.decoding import Decoding, Made
+from broker.serde.program import Program
+from broker.serde.schema.avro_types import RECORDS, AvroType, branch_name, is_map_entry
+from sql.datatypes import (
+    STRING,
+    ArrayType,
+    Column,
+    DecimalType,
+    Field,
+    MapType,
+    StructType,
+)
 from sql.numeric_types import fit_decimal
-from sql.rows.avro_columns import avro_type
-from sql.rows.coercion import Convert, coercion, mismatch, scaled
+from sql.rows.avro_columns import Place, avro_type
+from sql.rows.coercion import coercion, mismatch, scaled
 from sql.rows.row_format import Row
 
+T = TypeVar("T")
 Decode = Callable[[bytes], Row | None]
 
 
-def row_reader(node: AvroNode, columns: Sequence[Column], *, skip: int) -> Decode:
+def row_reader(node: AvroType, columns: Sequence[Column], *, skip: int) -> Decode:
     """From the bytes of a record to a row; columns that the record has not are null."""
-    if node.kind != "record":
+    kind = (node.present or node).kind
+    if kind not in RECORDS:
         raise SerdeError(
-            f"the Avro schema must be a record, not {node.kind}",
+            f"the Avro schema must be a record, not {kind}",
             hint="set WRAP_SINGLE_VALUE to false if the topic holds single values",
         )
-    parts = _parts(node, [(each.name, each.type) for each in columns], "")
-    if is_flat(node):
-        # There a number's range is looked at while it is read.
-        wanted = [(name, None if convert is _int else convert) for _, name, convert in parts]
-        return flat_reader(node, wanted, skip=skip)
-    project = _compiled(parts, "lambda record: ({})", "{value},", by_get=False)
-    return physical_reader(node, cast(Callable[[object], Row], project), skip=skip)
+    return _decoding().function(node, Place(tuple(columns), ""), skip=skip)
 
 
-def single_reader(node: AvroNode, column: Column, *, skip: int) -> Decode:
+def single_reader(node: AvroType, column: Column, *, skip: int) -> Decode:
     """From the bytes of a value alone to a row of one column."""
-    convert = _value(node, column.type, column.name)
-    if convert is None:
-        return physical_reader(node, lambda value: (value,), skip=skip)
-    known = convert
-    return physical_reader(node, lambda value: (known(value),), skip=skip)
+    whole = "None if x is None else (x,)"
+    return _decoding().function(node, Place(column.type, column.name), skip=skip, whole=whole)
 
 
-# The name of a field and how its values are converted; no name stands for null.
-Part = tuple[str, str | None, Convert | None]
+def _decoding() -> Decoding[Place]:
+    program = Program("generated Avro decoder of rows")
+    return Decoding(program, _Columns(program))
 
 
-def _parts(node: AvroNode, wanted: Sequence[tuple[str, DataType]], path: str) -> list[Part]:
-    """For each column or field that is wanted what it is made of."""
-    by_name = {each.name.upper(): each for each in node.fields}
-    by_name.update({each.name: each for each in node.fields})
-    parts: list[Part] = []
-    for name, data_type in wanted:
-        # Avro has no dots in names, so columns with them were written with _.
-        field = by_name.get(name) or by_name.get(name.upper().replace(".", "_"))
-        if field is None:
-            parts.append((name, None, None))
-        else:
-            parts.append((name, field.name, _value(field.type, data_type, path + name)))
-    return parts
+class _Columns:
+    """Makes values of columns: rows are tuples, structs are dicts, as ksqlDB coerces values."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def leaf(self, node: AvroType, wanted: Place, x: str) -> str:
+        """Coerced to the type of the column."""
+        data_type, path = wanted.type, wanted.path
+        if isinstance(data_type, tuple | ArrayType | MapType | StructType):
+            raise _mismatch(node, wanted)
+        written = avro_type(node)
+        convert = coercion(written, data_type, path)
+        if isinstance(written, DecimalType) and isinstance(data_type, DecimalType):
+            convert = _decimal_reader(written.scale, data_type)
+        return x if convert is None else f"{self._program.constant('convert', convert)}({x})"
+
+    def record(self, node: AvroType, wanted: Place) -> Made[Place]:
+        """A tuple of all columns, a dict of all fields; or the key and value of a map's entry."""
+        path = wanted.path
+        match wanted.type:
+            case tuple() as columns:
+                return _made(node, columns, "", "({})", "{value}, ")
+            case StructType(fields):
+                return _made(node, fields, f"{path}.", "{{{}}}", "{name!r}: {value}, ")
+            case MapType(key, value) if wanted.is_entry:
+                entry = [("key", Place(key, path)), ("value", Place(value, path))]
+                return Made(entry, lambda names: f"({', '.join(names)})")
+        raise _mismatch(node, wanted)
+
+    def items(self, node: AvroType, wanted: Place, x: str) -> tuple[Place, str]:
+        """A list; or a dict of entries."""
+        data_type = wanted.type
+        is_map = node.element is not None and is_map_entry(node.element)
+        if isinstance(data_type, MapType) and is_map:
+            return Place(data_type, wanted.path, is_entry=True), f"dict({x})"
+        if isinstance(data_type, ArrayType) and not is_map:
+            return Place(data_type.element, wanted.path), x
+        raise _mismatch(node, wanted)
+
+    def entries(self, node: AvroType, wanted: Place, x: str) -> tuple[Place, str]:
+        """A dict."""
+        data_type = wanted.type
+        if not isinstance(data_type, MapType):
+            raise _mismatch(node, wanted)
+        coercion(STRING, data_type.key, wanted.path)
+        return Place(data_type.value, wanted.path), x
+
+    def branch(
+        self, node: AvroType, wanted: Place, branch: int, x: str
+    ) -> tuple[Place | None, str]:
+        """A struct with a field for each branch, of which one is not null."""
+        data_type = wanted.type
+        if not isinstance(data_type, StructType):
+            raise _mismatch(node, wanted)
+        names = _by_name((branch_name(each), each) for each in node.branches)
+        inner: Place | None = None
+        values = dict.fromkeys([each.name for each in data_type.fields], "None")
+        for field in data_type.fields:
+            if _found(names, field.name) is node.branches[branch]:
+                inner, values[field.name] = Place(field.type, f"{wanted.path}.{field.name}"), x
+        return inner, f"{{{', '.join(f'{name!r}: {each}' for name, each in values.items())}}}"
 
 
-def _compiled(parts: Sequence[Part], whole: str, item: str, *, by_get: bool) -> Convert:
-    """One expression for all parts: names in it are ours or quoted."""
-    bound: dict[str, object] = {}
-    items = []
-    for index, (name, field, convert) in enumerate(parts):
-        value = f"record.get({field!r})" if by_get else f"record[{field!r}]"
-        if field is None:
-            value = "None"
-        elif convert is not None:
-            bound[f"convert{index}"] = convert
-            value = f"None if (value := {value}) is None else convert{index}(value)"
-        items.append(
-            item.format(name=repr(name).replace("{", "{{").replace("}", "}}"), value=value)
+def _made(
+    node: AvroType, fields: Sequence[Column | Field], path: str, whole: str, item: str
+) -> Made[Place]:
+    names = _by_name((each.name, each) for each in node.fields)
+    found = [_found(names, each.name) for each in fields]
+    wanted: list[tuple[str, Place]] = [
+        (written.name, Place(each.type, path + each.name))
+        for written, each in zip(found, fields, strict=True)
+        if written is not None
+    ]
+
+    def source(read: Sequence[str]) -> str:
+        values = iter(read)
+        return whole.format(
+            "".join(
+                item.format(name=each.name, value="None" if written is None else next(values))
+                for written, each in zip(found, fields, strict=True)
+            )
         )
-    made: Convert = eval(whole.replace("{}", " ".join(items)), bound)
-    return made
+
+    return Made(wanted, source)
 
 
-def _value(node: AvroNode, wanted: DataType, path: str) -> Convert | None:
-    """How what fastavro read becomes a value of a column; None leaves it as it is."""
-    match wanted:
-        case ArrayType(element) if node.kind == "array" and node.item is not None:
-            return _list(_value(node.item, element, path))
-        case MapType(key, value) if node.kind == "map" and node.item is not None:
-            return _map(coercion(STRING, key, path), _value(node.item, value, path))
-        case MapType(key, value) if node.item is not None and node.key is not None:
-            return _entries(_value(node.key, key, path), _value(node.item, value, path))
-        case StructType(fields) if node.kind in ("record", "union"):
-            return _struct(node, [(each.name, each.type) for each in fields], path)
-        case ArrayType() | MapType() | StructType():
-            pass
-        case _ if node.item is None and not node.fields and node.kind != "record":
-            return _scalar(node, wanted, path)
-    raise mismatch(f"Avro's {node.logical or node.kind}", wanted, path)
+def _by_name(named: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """By names as they are, and in upper case where no other has that name."""
+    found = dict(named)
+    return {name.upper(): each for name, each in found.items()} | found
 
 
-def _scalar(node: AvroNode, wanted: DataType, path: str) -> Convert | None:
-    written = avro_type(node)
-    convert = coercion(written, wanted, path)
-    if isinstance(written, DecimalType) and isinstance(wanted, DecimalType):
-        scale, from_bytes = written.scale, int.from_bytes
-        return lambda data: fit_decimal(scaled(from_bytes(data, "big", signed=True), scale), wanted)
-    if node.kind == "int":
-        return _int if convert is None else convert
-    return convert
+def _found(names: Mapping[str, T], name: str) -> T | None:
+    # Avro has no dots in names, so columns with them were written with _.
+    return names.get(name) or names.get(name.upper().replace(".", "_"))
 
 
-def _int(value: int) -> int:
-    # fastavro reads an int as it reads a long.
-    if not -(1 << 31) <= value < 1 << 31:
-        raise SerdeError(f"{value} is out of the range of an int")
-    return value
+def _decimal_reader(scale: int, wanted: DecimalType) -> Callable[[bytes], Decimal]:
+    return lambda data: fit_decimal(scaled(int.from_bytes(data, "big", signed=True), scale), wanted)
 
 
-def _list(convert: Convert | None) -> Convert | None:
-    if convert is None:
-        return None
-    return lambda items: [None if each is None else convert(each) for each in items]
-
-
-def _map(convert_key: Convert | None, convert: Convert | None) -> Convert | None:
-    if convert_key is None and convert is None:
-        return None
-    key_of = convert_key or _same
-    value_of = convert or _same
-    return lambda given: {
-        key_of(key): None if value is None else value_of(value) for key, value in given.items()
-    }
-
-
-def _entries(convert_key: Convert | None, convert: Convert | None) -> Convert:
-    if convert_key is None and convert is None:
-        return lambda entries: {each["key"]: each["value"] for each in entries}
-    key_of, value_of = _or_null(convert_key), _or_null(convert)
-    return lambda entries: {key_of(each["key"]): value_of(each["value"]) for each in entries}
-
-
-def _struct(node: AvroNode, wanted: Sequence[tuple[str, DataType]], path: str) -> Convert | None:
-    parts = _parts(node, wanted, f"{path}.")
-    names = [each.name for each in node.fields]
-    if [(name, name, None) for name in names] == parts and node.kind == "record":
-        return None
-    return _compiled(parts, "lambda record: {{}}", "{name}: {value},", by_get=node.kind == "union")
-
-
-def _same(value: object) -> object:
-    return value
-
-
-def _or_null(convert: Convert | None) -> Convert:
-    if convert is None:
-        return _same
-    return lambda value: None if value is None else convert(value)
+def _mismatch(node: AvroType, wanted: Place) -> SerdeError:
+    return mismatch(f"Avro's {node.logical or node.kind}", wanted.type, wanted.path)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from broker.errors import SchemaError
 from broker.serde.registry.api import SchemaRegistry
 from broker.serde.schema.avro_schema import AvroSchema
-from broker.serde.schema.avro_tree import AvroNode, avro_tree
+from broker.serde.schema.avro_tree import avro_tree
+from broker.serde.schema.avro_types import AvroType
 from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
 from broker.serde.serde import Serde
 from broker.serde.wire_format import PREFIX_BYTES, frame
@@ -78,7 +79,7 @@ class _AvroCodec:
         return row_reader(node, self.columns, skip=PREFIX_BYTES)
 
 
-def _tree(schema: ParsedSchema | None) -> AvroNode:
+def _tree(schema: ParsedSchema | None) -> AvroType:
     if not isinstance(schema, AvroSchema):
         raise SchemaError("AVRO is given a schema of another kind")
     return avro_tree(schema.root)

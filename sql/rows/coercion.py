@@ -46,7 +46,7 @@ _WHOLE = frozenset({INT, BIGINT, DATE, TIME, TIMESTAMP})
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
-def mismatch(written: object, wanted: DataType, path: str) -> SerdeError:
+def mismatch(written: object, wanted: object, path: str) -> SerdeError:
     """The error for values that a column does not accept."""
     return SerdeError(
         f'cannot read {written} as {wanted} for column "{path}"',

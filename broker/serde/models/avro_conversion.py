@@ -16,7 +16,6 @@ from broker.serde.models.conversion import (
     made,
     reading_fields,
 )
-from broker.serde.models.program import Program
 from broker.serde.models.shapes import (
     ArrayShape,
     DecimalShape,
@@ -30,6 +29,7 @@ from broker.serde.models.shapes import (
     Shape,
     UnionShape,
 )
+from broker.serde.program import Program
 
 BASE: dict[Scalar, str] = {
     Scalar.BOOLEAN: "boolean",
@@ -191,7 +191,7 @@ class AvroReading(Conversion):
             # What needs no conversion needs no name.
             parts[field.attribute] = where if source == name else source
             lines += [] if source == name else [f"{name} = {where}"]
-        return [*lines, *made(self.program, shape, parts)]
+        return [*lines, f"return {made(self.program, shape, parts)}"]
 
 
 def written_test(program: Program, option: Shape) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, assert_never
 
 from broker.serde.models import values
-from broker.serde.models.program import Program
 from broker.serde.models.shapes import (
     ArrayShape,
     DecimalShape,
@@ -24,6 +23,7 @@ from broker.serde.models.shapes import (
     Shape,
     UnionShape,
 )
+from broker.serde.program import Program
 
 # What stands in a source for the conversion of a single value, which is named {x} in it.
 Templates = dict[Scalar, str]
@@ -139,17 +139,17 @@ class Conversion(ABC):
         ...
 
 
-def reading_fields(shape: ModelShape) -> list[tuple[FieldShape, str, str]]:
-    """Of each field of a model named m: the field, a name for its value, and where it is."""
+def reading_fields(shape: ModelShape, m: str = "m") -> list[tuple[FieldShape, str, str]]:
+    """Of each field of the model named m: the field, a name for its value, and where it is."""
     is_dict = shape.family is Family.DICT
     found = []
     for index, field in enumerate(shape.fields):
         if not is_dict:
-            where = f"m.{field.attribute}"
+            where = f"{m}.{field.attribute}"
         elif field.may_be_absent:
-            where = f"m.get({field.attribute!r})"
+            where = f"{m}.get({field.attribute!r})"
         else:
-            where = f"m[{field.attribute!r}]"
+            where = f"{m}[{field.attribute!r}]"
         found.append((field, f"a{index}", where))
     return found
 
@@ -163,33 +163,29 @@ def derived_first(options: Iterable[Shape]) -> list[Shape]:
     return sorted(options, key=bases, reverse=True)
 
 
-def class_check(program: Program, shape: ModelShape) -> str:
+def class_check(program: Program, shape: ModelShape, m: str = "m") -> str:
     """A line that refuses objects of other classes than the model's."""
     cls = program.constant("cls", dict if shape.family is Family.DICT else shape.cls)
-    return f"if m.__class__ is not {cls} and not isinstance(m, {cls}): refuse(m)"
+    return f"if {m}.__class__ is not {cls} and not isinstance({m}, {cls}): refuse({m})"
 
 
-def made(program: Program, shape: ModelShape, parts: dict[str, str]) -> list[str]:
-    """Lines that make an object of a model from the source of each of its fields."""
+def made(program: Program, shape: ModelShape, parts: dict[str, str]) -> str:
+    """The source of an object of a model from the source of each of its fields."""
     match shape.family:
         case Family.ATTRIBUTES:
             cls = program.constant("cls", shape.cls)
             arguments = (f"{_parameter(shape.cls, name)}={each}" for name, each in parts.items())
-            return [f"return {cls}({', '.join(arguments)})"]
+            return f"{cls}({', '.join(arguments)})"
         case Family.PYDANTIC:
             # Names in the schema are the aliases, which is what pydantic wants too.
             make = program.constant("make", getattr(shape.cls, "model_validate"))  # noqa: B009
             names = {field.attribute: field.name for field in shape.fields}
             items = (f"{names[name]!r}: {each}" for name, each in parts.items())
-            return [f"return {make}({{{', '.join(items)}}})"]
+            return f"{make}({{{', '.join(items)}}})"
         case Family.DICT:
-            items = (f"{name!r}: {each}" for name, each in parts.items())
-            lines = [f"found = {{{', '.join(items)}}}"]
-            for field in shape.fields:
-                if field.may_be_absent:
-                    name = repr(field.attribute)
-                    lines.append(f"if found[{name}] is None: del found[{name}]")
-            return [*lines, "return found"]
+            found = f"{{{', '.join(f'{name!r}: {each}' for name, each in parts.items())}}}"
+            absent = {field.attribute for field in shape.fields if field.may_be_absent}
+            return f"without_none({found}, {sorted(absent)!r})" if absent else found
 
 
 def _parameter(cls: type, name: str) -> str:

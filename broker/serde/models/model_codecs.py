@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from broker.serde.avro_codec import decoder, encoder
+from broker.serde.avro_codec.fastavro_codec import decoder, encoder
 from broker.serde.framing import Codec, Decode, Encode, NotAllowed
-from broker.serde.models.avro_bytes import bytes_writer
+from broker.serde.models.avro_accessors import bytes_reader, bytes_writer
 from broker.serde.models.avro_conversion import AvroReading, AvroWriting
 from broker.serde.models.avro_derivation import avro_schema_of
-from broker.serde.models.avro_parsing import bytes_reader
 from broker.serde.models.hints import shape_of
 from broker.serde.models.json_codec import JsonCodec
 from broker.serde.models.json_derivation import json_schema_of
@@ -54,11 +53,13 @@ def avro_codec(wanted: Any, namespace: str | None) -> ModelCodec:
 
     # Arrays of models without fields take no bytes, so that their counts have no limit.
     empty = not all(model.fields for model in models_in(shape))
-    from_bytes = None if deep or empty else bytes_reader(f"bytes to {title}", shape, reader.root)
+    from_bytes = None
+    if not deep and not empty:
+        from_bytes = bytes_reader(f"bytes to {title}", shape, reader.root, PREFIX_BYTES)
 
     def open_decoder(writer: ParsedSchema) -> Decode:
         if from_bytes is not None and cast(AvroSchema, writer).canonical == reader.canonical:
-            return lambda data: from_bytes(data, PREFIX_BYTES)
+            return from_bytes
         decode = decoder(cast(AvroSchema, writer), reader, skip=PREFIX_BYTES)
         return lambda data: from_value(decode(data))
 

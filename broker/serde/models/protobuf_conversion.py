@@ -199,7 +199,7 @@ class ProtobufReading(Conversion):
                 found = f"({found} if m.HasField({field.name!r}) else {absent})"
             lines.append(f"{name} = {where}")
             parts[field.attribute] = found
-        return [*lines, *made(self.program, shape, parts)]
+        return [*lines, f"return {made(self.program, shape, parts)}"]
 
     def _oneof(self, field: FieldShape, union: UnionShape, absent: str) -> str:
         name, lines = self.program.name("oneof"), [f"w = m.WhichOneof({field.name!r})"]

@@ -1,6 +1,6 @@
 """Single values on their way into schemas' types: dates and times as numbers, decimals as bytes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal
 from enum import Enum
@@ -56,6 +56,28 @@ def text(value: object) -> str:
 def refuse(value: object) -> object:
     """For what has no second chance."""
     raise TypeMismatch
+
+
+def converted(kind: str, value: object) -> object:
+    """A value that is not exactly of Avro's primitive type, but may be written as one."""
+    match kind:
+        case "int":
+            return whole32(value)
+        case "long":
+            return whole(value)
+        case "float" | "double":
+            return number(value)
+        case "string":
+            return text(value)
+    raise TypeMismatch
+
+
+def without_none(found: dict[str, object], names: Iterable[str]) -> dict[str, object]:
+    """A dict without these items where they are None."""
+    for name in names:
+        if found[name] is None:
+            del found[name]
+    return found
 
 
 def elements(value: object) -> object:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 RECORDS = frozenset(("record", "error"))
 NAMED = RECORDS | {"enum", "fixed"}
+CONNECT_ENTRY = "io.confluent.connect.avro.MapEntry"
 
 
 class Missing:
@@ -59,6 +60,23 @@ class AvroType:
         return self.name.rpartition(".")[0]
 
     @property
+    def logical(self) -> str:
+        """The name of the logical type, if there is one."""
+        found = self.properties.get("logicalType")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def null_at(self) -> int | None:
+        """The place of null in a union."""
+        return next((at for at, each in enumerate(self.branches) if each.kind == "null"), None)
+
+    @property
+    def present(self) -> "AvroType | None":
+        """The only type beside null in a union; None for all other types."""
+        rest = [each for each in self.branches if each.kind != "null"]
+        return rest[0] if len(rest) == 1 and len(self.branches) == 2 else None
+
+    @property
     def decimal(self) -> tuple[int, int] | None:
         """Precision and scale of a valid decimal; Avro ignores logical types that are wrong."""
         if self.kind not in ("bytes", "fixed") or self.properties.get("logicalType") != "decimal":
@@ -86,3 +104,15 @@ def children(node: AvroType) -> Iterator[AvroType]:
     yield from node.branches
     for each in node.fields:
         yield each.type
+
+
+def is_map_entry(node: AvroType) -> bool:
+    """Whether a record is an entry of a map, which Connect writes as an array of key and value."""
+    return node.kind in RECORDS and (
+        node.properties.get("connect.internal.type") == "MapEntry" or node.name == CONNECT_ENTRY
+    )
+
+
+def branch_name(node: AvroType) -> str:
+    """What a branch of a union is called where it is a field: without the namespace."""
+    return node.name.rpartition(".")[2] or node.kind

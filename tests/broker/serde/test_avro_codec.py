@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.serde.avro_codec import decoder, encoder
-from broker.serde.avro_writers import writer_of
+from broker.serde.avro_codec.fastavro_codec import decoder, encoder
+from broker.serde.avro_codec.plain_values import writer_of
 from broker.serde.schema.avro_schema import AvroSchema, parse_avro
 from tests.broker.serde.avro_values import Json, schemas_with_values
 

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from broker.errors import RegistryError, SerdeError
 from broker.serde import ModelSerde, avro, json_schema, protobuf
-from broker.serde.avro_codec import decoder, encoder
-from broker.serde.models.avro_bytes import bytes_writer
+from broker.serde.avro_codec.fastavro_codec import decoder, encoder
+from broker.serde.models.avro_accessors import bytes_reader, bytes_writer
 from broker.serde.models.avro_conversion import AvroReading, AvroWriting
 from broker.serde.models.avro_derivation import avro_schema_of
-from broker.serde.models.avro_parsing import bytes_reader
 from broker.serde.models.hints import shape_of
 from broker.serde.schema.avro_schema import parse_avro
 from tests.broker.serde.models.sample_models import (
@@ -80,7 +79,7 @@ def test_avro_is_written_and_read_as_fastavro_does(value: Order | Everyone) -> N
     schema = parse_avro(avro_schema_of(shape).text, {})
     by_dicts = encoder(schema)(AvroWriting("dicts").function(shape)(value))
     assert bytes_writer("bytes", shape, schema.root)(value) == by_dicts
-    assert bytes_reader("value", shape, schema.root)(by_dicts, 0) == value
+    assert bytes_reader("value", shape, schema.root)(by_dicts) == value
     assert AvroReading("value").function(shape)(decoder(schema)(by_dicts)) == value
 
 

@@ -1,7 +1,7 @@
-"""Program: Python functions that are written for one model, so that each field costs least.
+"""Program: Python functions that are written for one schema, so that each field costs least.
 
 A field of text, for example, is one attribute read and one comparison of types; a function that
-looked at shapes for every record would take several times as long.
+looked at schemas for every record would take several times as long.
 """
 
 from collections.abc import Callable
@@ -33,8 +33,12 @@ class Program:
         self._scope.update(values)
 
     def define(self, name: str, argument: str, *body: str) -> None:
-        """A function of one argument."""
+        """A function; its arguments are separated by commas."""
         self._lines += [f"def {name}({argument}):", *(f"    {line}" for line in body)]
+
+    def add(self, line: str) -> None:
+        """A line between the functions."""
+        self._lines.append(line)
 
     # Any: what the functions take and give is in their sources.
     def function(self, name: str) -> Callable[[Any], Any]:

@@ -9,7 +9,7 @@ counts through arrays of items that take no bytes for as long as the bytes say. 
     recursive types, few bytes      read at once: each level takes a byte at least
     recursive types, many bytes     read by fastavro's Python code, which Python stops in time
     arrays of items without bytes   SchemaError when they are to be read
-    decimals of very many digits    ValueError; see avro_decimals
+    decimals of very many digits    ValueError; see decimals.py
 """
 
 import copy
@@ -20,13 +20,13 @@ import fastavro
 from fastavro import _read_py
 
 from broker.errors import SchemaError
-from broker.serde.avro_decimals import with_exact_decimals
-from broker.serde.avro_default_values import with_default_values
-from broker.serde.avro_writers import writer_of
+from broker.serde.avro_codec.decimals import with_exact_decimals
+from broker.serde.avro_codec.default_values import with_default_values
+from broker.serde.avro_codec.limits import DEPTH_MAX, check_finite, depth_exceeds, is_recursive
+from broker.serde.avro_codec.plain_values import writer_of
 from broker.serde.schema.avro_schema import AvroSchema
-from broker.serde.schema.avro_types import RECORDS, AvroType, children
+from broker.serde.schema.avro_types import AvroType, children
 
-DEPTH_MAX = 200  # of types
 VALUE_DEPTH_MAX = 100  # of values of recursive types that are written
 
 Encode = Callable[[object], bytes]
@@ -49,7 +49,7 @@ def encoder(schema: AvroSchema, prefix: bytes = b"") -> Encode:
         write(out, parsed, value)
         return out.getvalue()
 
-    if not _is_recursive(schema.root):
+    if not is_recursive(schema.root):
         return encode
 
     def encode_recursive(value: object) -> bytes:
@@ -62,12 +62,8 @@ def encoder(schema: AvroSchema, prefix: bytes = b"") -> Encode:
 
 def decoder(writer: AvroSchema, reader: AvroSchema | None = None, *, skip: int = 0) -> Decode:
     """A function from bytes to a value, as the reader sees it; the first bytes may be skipped."""
-    recursive = _is_recursive(writer.root)
-    if _has_countless(writer.root):
-        raise SchemaError(
-            "the Avro schema has arrays whose items take no bytes, so their length is unlimited",
-            hint="change the items of the array; a count would hold the same information",
-        )
+    recursive = is_recursive(writer.root)
+    check_finite(writer.root)
     written = with_exact_decimals(writer.fastavro)
     wanted = None
     if reader is not None and reader.resolved != writer.resolved:
@@ -118,81 +114,3 @@ def _with_defaults(schema: AvroSchema) -> object:
         return with_default_values(schema.fastavro)
     except Exception as error:  # a date that Python's calendar does not have
         raise SchemaError(f"a default of the Avro schema is invalid: {error}") from error
-
-
-def depth_exceeds(value: object, limit: int) -> bool:
-    """Whether dicts and lists are nested deeper than a limit; no recursion here."""
-    level = [value]
-    for _ in range(limit + 1):
-        below: list[object] = []
-        for each in level:
-            if isinstance(each, dict):
-                below.extend(each.values())
-            elif isinstance(each, list | tuple):
-                below.extend(each)
-        if not below:
-            return False
-        level = below
-    return True
-
-
-def _is_recursive(root: AvroType) -> bool:
-    """Whether a type occurs within itself; SchemaError when types are too deep without that."""
-    heights: dict[int, int | None] = {}  # None while it is being looked at
-    recursive = False
-
-    def height(each: AvroType, depth: int) -> int:
-        nonlocal recursive
-        if id(each) in heights:
-            known = heights[id(each)]
-            recursive = recursive or known is None
-            found = known or 0
-        else:
-            if depth > DEPTH_MAX:
-                raise _too_deep()
-            heights[id(each)] = None
-            below = (height(child, depth + 1) for child in children(each))
-            found = heights[id(each)] = 1 + max(below, default=0)
-        if depth + found > DEPTH_MAX:
-            raise _too_deep()
-        return found
-
-    height(root, 0)
-    return recursive
-
-
-def _too_deep() -> SchemaError:
-    return SchemaError(f"the types of the Avro schema are nested more than {DEPTH_MAX} deep")
-
-
-def _has_countless(root: AvroType) -> bool:
-    """Whether there are arrays whose items take no bytes; SchemaError for endless records."""
-    empty: dict[int, bool | None] = {}  # None while it is being looked at
-    seen: set[int] = set()
-    waiting, countless = [root], False
-    while waiting:
-        each = waiting.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        waiting += children(each)
-        _takes_no_bytes(each, empty)
-        if each.kind == "array" and each.element is not None:
-            countless = countless or _takes_no_bytes(each.element, empty)
-    return countless
-
-
-def _takes_no_bytes(each: AvroType, empty: dict[int, bool | None]) -> bool:
-    if each.kind not in RECORDS:
-        return each.kind == "null" or (each.kind == "fixed" and each.size == 0)
-    if id(each) not in empty:
-        empty[id(each)] = None
-        fields = [_takes_no_bytes(field.type, empty) for field in each.fields]
-        empty[id(each)] = all(fields)
-    found = empty[id(each)]
-    if found is None:
-        raise SchemaError(
-            f'the Avro record "{each.name}" always contains itself, so it has no finite value',
-            hint='make the field a union with "null", or an array',
-        )
-    return found

@@ -1,0 +1,325 @@
+"""Functions that read Avro, generated for one schema and one kind of values.
+
+The walk over the schema and the bytes are here. What becomes of the values is known to an
+`Accessor`: rows of columns, models, Connect's structs. For a record of a nullable long, which is
+wanted, and a string, which is not, the function is
+
+    def read(d):
+        n = len(d)
+        i = 5
+        b = d[i]
+        i += 1
+        if b == 2:
+            (a varint at i, as v1)
+            v1 = v1 >> 1 ^ -(v1 & 1)
+        elif b == 0:
+            v1 = None
+        else:
+            raise wrong('branch of a union')
+        (a varint at i, as v2)
+        e = i + (v2 >> 1)
+        if v2 & 1 or e > n: raise wrong('length')
+        i = e
+        if i != n: raise left_over(n - i)
+        return (v1,)
+
+Reading past the end raises IndexError, or is found by comparing with the size. Every length and
+count is compared with the bytes that are left, of which each item of an array takes one at least.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, Generic, Protocol, TypeVar
+
+from broker.serde.avro_codec.limits import check_items
+from broker.serde.avro_codec.number_arrays import LONG_ARRAYS, LONG_FROM
+from broker.serde.program import Program
+from broker.serde.schema.avro_types import RECORDS, AvroType
+
+T = TypeVar("T")
+Lines = Iterable[str]
+
+INLINE_MAX = 500  # varints; functions with more take long to compile
+LOOPS_MAX = 4  # Python allows no more than 20 blocks in each other
+
+_ENDS = {"int": 1 << 32, "long": 1 << 64}
+_FLOATS = {"float": 4, "double": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Made(Generic[T]):
+    """A record: the fields that are wanted and what of them, and what is made of their values.
+
+    A field may be wanted more than once; the source is made of the names of the values.
+    """
+
+    wanted: Sequence[tuple[str, T]]
+    source: Callable[[Sequence[str]], str]
+
+
+class Accessor(Protocol[T]):
+    """How values are made; T describes a value, beside the type that the schema has for it.
+
+    `x` is always the name of a variable, and None is read as None.
+    """
+
+    def leaf(self, node: AvroType, wanted: T, x: str) -> str:
+        """The source of a value without parts from what was written; x itself as it is."""
+        ...
+
+    def record(self, node: AvroType, wanted: T) -> Made[T]:
+        """A record's value from its fields."""
+        ...
+
+    def items(self, node: AvroType, wanted: T, x: str) -> tuple[T, str]:
+        """What the items of an array are, and the source of the whole from the list of them."""
+        ...
+
+    def entries(self, node: AvroType, wanted: T, x: str) -> tuple[T, str]:
+        """What the values of a map are, and the source of the whole from the dict of them."""
+        ...
+
+    def branch(self, node: AvroType, wanted: T, branch: int, x: str) -> tuple[T | None, str]:
+        """What a union's branch is, None if it is not wanted, and the source of the whole."""
+        ...
+
+
+class Decoding(Generic[T]):
+    """Writes the sources of one schema's functions."""
+
+    def __init__(self, program: Program, accessor: Accessor[T]) -> None:
+        self._program = program
+        self._accessor = accessor
+        self._records: dict[tuple[int, T | None], str] = {}
+        self._inlined = 0
+        program.shared(
+            read_rest=_read_rest,
+            wrong=_wrong,
+            left_over=_left_over,
+            unpack_float=Struct("<f").unpack_from,
+            unpack_double=Struct("<d").unpack_from,
+        )
+
+    # Any: what comes out is known to the accessor alone.
+    def function(
+        self, node: AvroType, wanted: T, *, skip: int, whole: str = "x"
+    ) -> Callable[[bytes], Any]:
+        """A function from bytes, of which the first are skipped; `whole` is made of the value x."""
+        name = self._program.name("read")
+        if node.kind in RECORDS:
+            *lines, last = self._fields(node, wanted)
+            lines.append(f"x = {last}")
+        else:
+            lines = [*self._value(node, wanted, "x", 0)]
+        end = "if i != n: raise left_over(n - i)"
+        self._program.define(name, "d", "n = len(d)", f"i = {skip}", *lines, end, f"return {whole}")
+        return self._program.function(name)
+
+    def _value(self, node: AvroType, wanted: T | None, x: str, loops: int) -> Lines:
+        """The lines that read a value into x; or pass over it, if nothing is wanted."""
+        if node.kind != "union":
+            yield from self._plain(node, wanted, x, loops)
+        elif node.present is not None:
+            null, present = (0, 2) if node.null_at == 0 else (2, 0)
+            yield from ("b = d[i]", "i += 1", f"if b == {present}:")
+            yield from _within(self._plain(node.present, wanted, x, loops))
+            yield from (f"elif b == {null}:", f"    {x} = None")
+            yield "else: raise wrong('branch of a union')"
+        else:
+            yield from self._union(node, wanted, x)
+
+    def _plain(self, node: AvroType, wanted: T | None, x: str, loops: int) -> Lines:
+        kind = node.kind
+        if kind in RECORDS:
+            yield f"{x}, i = {self._record(node, wanted)}(d, i, n)"
+        elif kind in ("array", "map"):
+            if loops < LOOPS_MAX:
+                yield from self._blocks(node, wanted, x, loops + 1)
+            else:
+                name = self._program.name("block")
+                lines = self._blocks(node, wanted, "x", 1)
+                self._program.define(name, "d, i, n", *lines, "return x, i")
+                yield f"{x}, i = {name}(d, i, n)"
+        else:
+            yield from self._leaf(node, x, is_wanted=wanted is not None)
+            if wanted is not None:
+                found = self._accessor.leaf(node, wanted, x)
+                if found != x:
+                    yield f"{x} = {found}"
+
+    def _leaf(self, node: AvroType, x: str, *, is_wanted: bool) -> Lines:
+        """The lines for a type without parts."""
+        kind = node.kind
+        match kind:
+            case "null":
+                yield f"{x} = None"
+            case "boolean":
+                yield from ("b = d[i]", "i += 1", "if b > 1: raise wrong('boolean')")
+                yield f"{x} = b == 1"
+            case "float" | "double":
+                yield f"{x}, = unpack_{kind}(d, i)"
+                yield f"i += {_FLOATS[kind]}"
+            case "string" | "bytes" | "fixed":
+                yield from self._bytes(node, x, is_wanted=is_wanted)
+            case "enum":
+                symbols = self._program.constant("symbols", node.symbols)
+                yield from self._number(x, "int")
+                yield f"if {x} & 1: raise wrong('symbol')"
+                yield f"{x} = {symbols}[{x} >> 1]"
+            case _:
+                yield from self._number(x, kind)
+                if is_wanted:
+                    yield f"{x} = {x} >> 1 ^ -({x} & 1)"
+
+    def _bytes(self, node: AvroType, x: str, *, is_wanted: bool) -> Lines:
+        """The lines for strings and bytes, with their length before them if they have any."""
+        if node.kind == "fixed":
+            yield from (f"e = i + {node.size}", "if e > n: raise wrong('length')")
+        else:
+            yield from self._number(x, "long")
+            yield from (f"e = i + ({x} >> 1)", f"if {x} & 1 or e > n: raise wrong('length')")
+        if node.kind == "string":
+            yield f"{x} = d[i:e].decode()"  # also if it is not wanted, which checks it
+        elif is_wanted:
+            yield f"{x} = d[i:e]"
+        yield "i = e"
+
+    def _number(self, x: str, kind: str) -> Lines:
+        """The lines for a varint as it is written; almost always its first byte is its last."""
+        self._inlined += 1
+        yield from (f"{x} = d[i]", "i += 1", f"if {x} > 127:")
+        if self._inlined > INLINE_MAX:
+            yield f"    {x}, i = read_rest(d, i, {x}, {_ENDS[kind]})"
+            return
+        yield from (
+            "    b = d[i]",
+            "    i += 1",
+            f"    {x} += b - 1 << 7",
+            "    s = 7",
+            "    while b > 127:",
+            "        s += 7",
+            "        if s > 63: raise wrong('number')",
+            "        b = d[i]",
+            "        i += 1",
+            f"        {x} += b - 1 << s",
+            f"    if {x} >= {_ENDS[kind]}: raise wrong('number')",
+        )
+
+    def _blocks(self, node: AvroType, wanted: T | None, x: str, loops: int) -> Lines:
+        """The lines for blocks of items, of which the last one is empty."""
+        assert node.element is not None, "arrays and maps have one"
+        check_items(node)
+        begin, count, item, key = map(self._program.name, ("i", "c", "v", "k"))
+        inner: T | None = None
+        whole, is_map = x, node.kind == "map"
+        if wanted is not None:
+            access = self._accessor.entries if is_map else self._accessor.items
+            inner, whole = access(node, wanted, x)
+        yield f"{x} = {'{}' if is_map else '[]'}"
+        yield f"{begin} = i"
+        yield "while True:"
+        lines = [*self._number(count, "long"), f"if not {count}: break", f"if {count} & 1:"]
+        # The number of items is negative, and the size of the block follows.
+        lines += [f"    {count} += 1", *_within(self._number(item, "long"))]
+        lines += [f"{count} >>= 1", f"if {count} > n - i: raise wrong('length')"]
+        lines += self._long_array(node, inner, (x, begin, count))
+        lines.append(f"for _ in range({count}):")
+        body: list[str] = []
+        if is_map:
+            body += self._leaf(_STRING, key, is_wanted=wanted is not None)
+        body += self._value(node.element, inner, item, loops)
+        if wanted is not None:
+            body.append(f"{x}[{key}] = {item}" if is_map else f"{x}.append({item})")
+        yield from _within([*lines, *_within(body)])
+        if whole != x:
+            yield f"{x} = {whole}"
+
+    def _long_array(self, node: AvroType, inner: T | None, names: tuple[str, str, str]) -> Lines:
+        """The lines that read an array at once, from its beginning, when a block of it is long."""
+        x, begin, count = names
+        assert node.element is not None, "arrays have one"
+        read = LONG_ARRAYS.get(node.element.kind) if node.kind == "array" else None
+        if read is None or inner is None or self._accessor.leaf(node.element, inner, x) != x:
+            return
+        constant = self._program.constant("read_long_array", read)
+        yield from (f"if {count} >= {LONG_FROM}:", f"    {x}, i = {constant}(d, {begin})")
+        yield "    break"
+
+    def _record(self, node: AvroType, wanted: T | None) -> str:
+        key = (id(node), wanted)
+        if key not in self._records:
+            # Named before it is written, for it may call itself.
+            name = self._records[key] = self._program.name("record")
+            *lines, last = self._fields(node, wanted)
+            self._program.define(name, "d, i, n", *lines, f"return {last}, i")
+        return self._records[key]
+
+    def _fields(self, node: AvroType, wanted: T | None) -> list[str]:
+        """The lines for all fields, and the source of what is made of them."""
+        made = None if wanted is None else self._accessor.record(node, wanted)
+        names: dict[int, str] = {}
+        lines: list[str] = []
+        for field in node.fields:
+            places = () if made is None else made.wanted
+            uses = [(at, each) for at, (name, each) in enumerate(places) if name == field.name]
+            if len(uses) > 1:
+                lines.append("begin = i")
+            for number, (at, each) in enumerate(uses):
+                names[at] = self._program.name("v")
+                lines += ["i = begin"] if number else []
+                lines += self._value(field.type, each, names[at], 0)
+            if not uses:
+                lines += self._value(field.type, None, "v", 0)
+        if made is None:
+            return [*lines, "None"]
+        return [*lines, made.source([names[at] for at in range(len(made.wanted))])]
+
+    def _union(self, node: AvroType, wanted: T | None, x: str) -> Lines:
+        """The lines that call a function for each branch."""
+        names = []
+        for at, each in enumerate(node.branches):
+            name, inner, whole = self._program.name("branch"), wanted, "x"
+            if each.kind == "null":
+                lines = ["x = None"]
+            else:
+                if wanted is not None:
+                    inner, whole = self._accessor.branch(node, wanted, at, "x")
+                lines = [*self._value(each, inner, "x", 0)]
+            self._program.define(name, "d, i, n", *lines, f"return {whole}, i")
+            names.append(name)
+        branches = self._program.name("branches")
+        self._program.add(f"{branches} = ({', '.join(names)},)")
+        yield from self._number(x, "long")
+        yield f"if {x} & 1: raise wrong('branch of a union')"
+        yield f"{x}, i = {branches}[{x} >> 1](d, i, n)"
+
+
+_STRING = AvroType("string")
+
+
+def _within(lines: Lines) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _read_rest(data: bytes, i: int, number: int, end: int) -> tuple[int, int]:
+    """The bytes of a varint after the first, as they are read inline elsewhere."""
+    byte, shift = number, 0
+    while byte > 127:
+        shift += 7
+        if shift > 63:
+            raise _wrong("number")
+        byte = data[i]
+        i += 1
+        number += byte - 1 << shift
+    if number >= end:
+        raise _wrong("number")
+    return number, i
+
+
+def _left_over(count: int) -> ValueError:
+    return ValueError(f"{count} bytes are left over" if count > 0 else "the bytes end too early")
+
+
+def _wrong(what: str) -> ValueError:
+    return ValueError(f"the bytes do not match their Avro schema: invalid {what}")
