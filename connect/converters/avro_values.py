@@ -8,7 +8,7 @@ INT32 may be a long, and fields that Connect has not may have defaults.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from broker.serde.avro_codec.decoding import Decoding, Made
@@ -413,16 +413,19 @@ class _Reading:
         """A dict."""
         return _part(wanted.schema, Type.MAP, node, wanted.path), x
 
-    def branch(
-        self, node: AvroType, wanted: Place, branch: int, x: str
-    ) -> tuple[Place | None, str]:
+    def branches(self, node: AvroType, wanted: Place, x: str) -> Sequence[tuple[Place | None, str]]:
         """A struct with a field for each branch; but a union of one type is that type."""
-        schema, branches = wanted.schema, _present(node)
+        schema = wanted.schema
         if not is_union(schema):
-            return wanted, x
-        place = branches.index(branch)
-        values = ["None"] * len(branches)
-        values[place] = x
-        constant = self._program.constant("schema", schema)
-        found = Place(schema.fields[place].schema, wanted.path)
-        return found, f"Struct({constant}, [{', '.join(values)}])"
+            return [(wanted, x)]
+        one_of = self._program.constant("one_of", partial(_one_of, schema))
+        return [
+            (Place(field.schema, wanted.path), f"{one_of}({at}, {x})")
+            for at, field in enumerate(schema.fields)
+        ]
+
+
+def _one_of(schema: ConnectSchema, place: int, value: object) -> Struct:
+    values: list[object] = [None] * len(schema.fields)
+    values[place] = value
+    return Struct(schema, values)

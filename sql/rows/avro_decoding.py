@@ -100,20 +100,25 @@ class _Columns:
         coercion(STRING, data_type.key, wanted.path)
         return Place(data_type.value, wanted.path), x
 
-    def branch(
-        self, node: AvroType, wanted: Place, branch: int, x: str
-    ) -> tuple[Place | None, str]:
+    def branches(self, node: AvroType, wanted: Place, x: str) -> Sequence[tuple[Place | None, str]]:
         """A struct with a field for each branch, of which one is not null."""
         data_type = wanted.type
         if not isinstance(data_type, StructType):
             raise _mismatch(node, wanted)
-        names = _by_name((branch_name(each), each) for each in node.branches)
-        inner: Place | None = None
-        values = dict.fromkeys([each.name for each in data_type.fields], "None")
-        for field in data_type.fields:
-            if _found(names, field.name) is node.branches[branch]:
-                inner, values[field.name] = Place(field.type, f"{wanted.path}.{field.name}"), x
-        return inner, f"{{{', '.join(f'{name!r}: {each}' for name, each in values.items())}}}"
+        present = [each for each in node.branches if each.kind != "null"]
+        names = _by_name((branch_name(each), each) for each in present)
+        fields = {id(_found(names, each.name)): each for each in data_type.fields}
+        empty = dict.fromkeys(each.name for each in data_type.fields)
+        nothing = self._program.constant("empty", empty)
+        found: list[tuple[Place | None, str]] = []
+        for each in present:
+            field = fields.get(id(each))
+            if field is None:
+                found.append((None, f"{nothing}.copy()"))
+            else:
+                inner = Place(field.type, f"{wanted.path}.{field.name}")
+                found.append((inner, f"{{**{nothing}, {field.name!r}: {x}}}"))
+        return found
 
 
 def _made(

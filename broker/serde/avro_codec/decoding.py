@@ -27,8 +27,9 @@ Reading past the end raises IndexError, or is found by comparing with the size. 
 count is compared with the bytes that are left, of which each item of an array takes one at least.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from struct import Struct
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -80,8 +81,8 @@ class Accessor(Protocol[T]):
         """What the values of a map are, and the source of the whole from the dict of them."""
         ...
 
-    def branch(self, node: AvroType, wanted: T, branch: int, x: str) -> tuple[T | None, str]:
-        """What a union's branch is, None if it is not wanted, and the source of the whole."""
+    def branches(self, node: AvroType, wanted: T, x: str) -> Sequence[tuple[T | None, str]]:
+        """What each branch is, None if it is not wanted, and the source of the whole; not null."""
         ...
 
 
@@ -258,11 +259,13 @@ class Decoding(Generic[T]):
     def _fields(self, node: AvroType, wanted: T | None) -> list[str]:
         """The lines for all fields, and the source of what is made of them."""
         made = None if wanted is None else self._accessor.record(node, wanted)
+        by_field: dict[str, list[tuple[int, T]]] = {}
+        for at, (name, each) in enumerate(() if made is None else made.wanted):
+            by_field.setdefault(name, []).append((at, each))
         names: dict[int, str] = {}
         lines: list[str] = []
         for field in node.fields:
-            places = () if made is None else made.wanted
-            uses = [(at, each) for at, (name, each) in enumerate(places) if name == field.name]
+            uses = by_field.get(field.name, [])
             if len(uses) > 1:
                 lines.append("begin = i")
             for number, (at, each) in enumerate(uses):
@@ -277,14 +280,17 @@ class Decoding(Generic[T]):
 
     def _union(self, node: AvroType, wanted: T | None, x: str) -> Lines:
         """The lines that call a function for each branch."""
+        present = sum(each.kind != "null" for each in node.branches)
+        found: Iterator[tuple[T | None, str]] = (
+            repeat((None, "x"), present)
+            if wanted is None
+            else iter(self._accessor.branches(node, wanted, "x"))
+        )
         names = []
-        for at, each in enumerate(node.branches):
-            name, inner, whole = self._program.name("branch"), wanted, "x"
-            if each.kind == "null":
-                lines = ["x = None"]
-            else:
-                if wanted is not None:
-                    inner, whole = self._accessor.branch(node, wanted, at, "x")
+        for each in node.branches:
+            name, lines, whole = self._program.name("branch"), ["x = None"], "x"
+            if each.kind != "null":
+                inner, whole = next(found)
                 lines = [*self._value(each, inner, "x", 0)]
             self._program.define(name, "d, i, n", *lines, f"return {whole}, i")
             names.append(name)

@@ -150,11 +150,11 @@ class _Reading:
         """In a dict."""
         return _part(wanted), x
 
-    def branch(self, node: AvroType, wanted: Shape, branch: int, x: str) -> tuple[Shape, str]:
-        """The option of this name."""
-        found = node.branches[branch]
+    def branches(self, node: AvroType, wanted: Shape, x: str) -> Sequence[tuple[Shape, str]]:
+        """The options by their names."""
         by_name = {branch_name(each): each for each in _options(wanted)}
-        return by_name[found.name or found.kind], x
+        present = [each for each in node.branches if each.kind != "null"]
+        return [(by_name[each.name or each.kind], x) for each in present]
 
 
 # What the writers of Avro's own types do not know.
