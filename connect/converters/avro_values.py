@@ -19,7 +19,7 @@ from broker.serde.avro_codec.wire import Write, number
 from broker.serde.program import Program
 from broker.serde.schema.avro_types import MISSING, AvroField, AvroType, is_map_entry
 from connect.converters.avro_schemas import AvroOptions, is_union
-from connect.converters.compiled import Convert, located
+from connect.converters.compiled import Convert, located, one_field
 from connect.data import DECIMAL_NAME, NO_DEFAULT, ConnectSchema, Struct, Type, validate
 from connect.errors import DataError
 from connect.logical_values import (
@@ -418,14 +418,8 @@ class _Reading:
         schema = wanted.schema
         if not is_union(schema):
             return [(wanted, x)]
-        one_of = self._program.constant("one_of", partial(_one_of, schema))
+        one_of = self._program.constant("one_of", partial(one_field, schema))
         return [
             (Place(field.schema, wanted.path), f"{one_of}({at}, {x})")
             for at, field in enumerate(schema.fields)
         ]
-
-
-def _one_of(schema: ConnectSchema, place: int, value: object) -> Struct:
-    values: list[object] = [None] * len(schema.fields)
-    values[place] = value
-    return Struct(schema, values)

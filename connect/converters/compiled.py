@@ -127,6 +127,13 @@ def located(part: str, convert: Convert) -> Convert:
     return convert_part
 
 
+def one_field(schema: ConnectSchema, place: int, value: object) -> Struct:
+    """A struct that stands for a union, of which one field is not null."""
+    values: list[object] = [None] * len(schema.fields)
+    values[place] = value
+    return Struct(schema, values)
+
+
 def struct_to_dict(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> Convert:
     """From structs of a schema to dicts; the parts are names in the dict, in the fields' order."""
 

@@ -1,30 +1,40 @@
 """Values of Connect as fields of Protobuf messages and back, by functions prepared for each schema.
 
-To a message lead dicts, of which Google's library makes messages, all of them at once; from a
-message its fields are taken one by one, by one expression.
+To a message lead dicts, of which Google's library makes messages, all of them at once. Messages are
+taken apart by generated functions (`broker/serde/protobuf_codec`).
 """
 
 import datetime
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
-from keyword import iskeyword
+from functools import partial
 from typing import Any
 
 from google.protobuf.descriptor import (  # type: ignore[import-untyped]
     Descriptor,
-    EnumDescriptor,
     FieldDescriptor,
     OneofDescriptor,
 )
 
+from broker.serde.program import Program
+from broker.serde.protobuf_codec.decoding import (
+    Chosen,
+    Decoding,
+    Made,
+    Member,
+    is_unsigned_64,
+    signed,
+    symbol_of,
+)
 from broker.serde.schema.protobuf_fields import entry_of, fields_outside, is_repeated, unions
 from connect.converters.compiled import (
     Conversion,
     Convert,
     float32_bytes,
-    function_of,
     list_to_list,
     located,
+    one_field,
     simple_for,
     struct_to_dict,
 )
@@ -52,7 +62,6 @@ from connect.logical_values import (
 )
 
 _NANOSECONDS = 1_000_000
-_UNSIGNED_64 = frozenset({FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64})
 _LONG_END = 1 << 63
 
 
@@ -199,7 +208,7 @@ def _to_single(
 def _to_scalar(schema: ConnectSchema, field: FieldDescriptor) -> tuple[Convert, str]:
     if schema.type is Type.FLOAT32:
         return _float32, ""
-    if field.type in _UNSIGNED_64:
+    if is_unsigned_64(field):
         return lambda value: _same(schema, value) % (2 * _LONG_END), ""
     simple = "type({0}) is float" if schema.type is Type.FLOAT64 else simple_for(schema)
     if schema.type is Type.BYTES:
@@ -275,109 +284,90 @@ def _unsuitable(schema: ConnectSchema, field: FieldDescriptor) -> DataError:
 # From messages.
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A schema of values; and where they are, for errors."""
+
+    schema: ConnectSchema
+    path: str = ""
+
+
 def from_message(schema: ConnectSchema, message: Descriptor) -> Convert:
     """From messages to structs."""
-    scope: dict[str, object] = {"Struct": Struct, "schema": schema}
-    items = []
-    members = [*unions(message), *fields_outside(message)]
-    for index, (field, member) in enumerate(zip(schema.fields, members, strict=True)):
-        if isinstance(member, OneofDescriptor):
-            scope[f"convert{index}"] = _from_union(field.schema, member)
-            items.append(f"convert{index}(value)")
-            continue
-        convert = _from_field(field.schema, member)
-        value = _attribute(member.name)
-        if convert is not None:
-            scope[f"convert{index}"] = located(f'field "{field.name}"', convert)
-            value = f"convert{index}({value})"
-        if says_null(member):
-            value = f"({value} if value.HasField({member.name!r}) else None)"
-        items.append(value)
-    return function_of([f"return Struct(schema, [{', '.join(items)}])"], scope)
+    program = Program("generated Protobuf reader of Connect")
+    return Decoding(program, _Reading(program)).function(message, Place(schema))
 
 
-def _attribute(name: str) -> str:
-    plain = name.isidentifier() and not iskeyword(name)
-    return f"value.{name}" if plain else f"getattr(value, {name!r})"
+class _Reading:
+    """Makes values of schemas."""
 
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        program.shared(Struct=Struct)
 
-def _from_union(schema: ConnectSchema, union: OneofDescriptor) -> Convert:
-    converts = [
-        (each.name, _from_field(field.schema, each))
-        for field, each in zip(schema.fields, union.fields, strict=True)
-    ]
-    places = {name: at for at, (name, _) in enumerate(converts)}
-    count, name_of_union = len(converts), union.name
+    def leaf(self, field: FieldDescriptor, wanted: Place, x: str) -> str | None:
+        """With its logical type, and without Google's wrapper."""
+        message, schema = field.message_type, wanted.schema
+        if message is not None:
+            name = logical_name(schema)
+            if name is not None:
+                return self._converted(_VALUES[name], wanted, x)
+            if schema.type is Type.STRUCT:
+                return None
+            return self.leaf(message.fields_by_name["value"], wanted, f"{x}.value")
+        if field.enum_type is not None:
+            return self._converted(symbol_of(field.enum_type), wanted, x)
+        if is_unsigned_64(field):
+            return self._converted(signed, wanted, x)
+        if schema.type in (Type.INT8, Type.INT16):
+            return self._converted(partial(_same, schema), wanted, x)
+        return x
 
-    def convert(message: Any) -> object:
-        name = message.WhichOneof(name_of_union)
-        if name is None:
-            return None
-        at = places[name]
-        found, convert_one = getattr(message, name), converts[at][1]
-        values: list[object] = [None] * count
-        values[at] = found if convert_one is None else convert_one(found)
-        return Struct(schema, values)
+    def _converted(self, convert: Convert, wanted: Place, x: str) -> str:
+        if wanted.path:
+            convert = located(wanted.path, convert)
+        return f"{self._program.constant('convert', convert)}({x})"
 
-    return convert
+    def record(self, message: Descriptor, wanted: Place) -> Made[Place]:
+        """A struct of all members."""
+        before = f"{wanted.path}, " if wanted.path else ""
+        members: list[Member] = [*unions(message), *fields_outside(message)]
+        places = [
+            (member, Place(each.schema, f'{before}field "{each.name}"'))
+            for member, each in zip(members, wanted.schema.fields, strict=True)
+        ]
+        schema = self._program.constant("schema", wanted.schema)
+        return Made(places, lambda values: f"Struct({schema}, [{', '.join(values)}])")
 
+    def union(self, union: OneofDescriptor, wanted: Place) -> Chosen[Place]:
+        """A struct with a field for each option."""
+        schema = wanted.schema
+        one_of = self._program.constant("one_of", partial(one_field, schema))
 
-def _from_field(schema: ConnectSchema, field: FieldDescriptor) -> Convert | None:
-    """From a field's value, or its list; None leaves it as it is."""
-    entry = entry_of(field)
-    if entry is not None:
-        return _from_entries(schema, entry)
-    if schema.type is Type.ARRAY and schema.value_schema is not None:
-        convert = _from_single(schema.value_schema, field)
-        if convert is None:
-            return list
-        known = convert
-        return lambda items: [known(each) for each in items]
-    return _from_single(schema, field)
+        def whole(at: int) -> Callable[[str], str]:
+            return lambda x: f"{one_of}({at}, {x})"
 
+        options = [
+            (each, Place(field.schema, wanted.path), whole(at))
+            for at, (each, field) in enumerate(zip(union.fields, schema.fields, strict=True))
+        ]
+        return Chosen(options, "None", "None")
 
-def _from_entries(schema: ConnectSchema, entry: Descriptor) -> Convert:
-    assert schema.key_schema is not None, "it was made from a map"
-    assert schema.value_schema is not None, "it was made from a map"
-    value_field = entry.fields_by_name["value"]
-    key = _from_field(schema.key_schema, entry.fields_by_name["key"]) or _unchanged
-    value = _from_field(schema.value_schema, value_field) or _unchanged
-    if entry.GetOptions().map_entry:
-        return lambda entries: {key(name): value(each) for name, each in entries.items()}
-    if not says_null(value_field):
-        return lambda entries: {key(each.key): value(each.value) for each in entries}
-    return lambda entries: {
-        key(each.key): value(each.value) if each.HasField("value") else None for each in entries
-    }
+    def absent(self, field: FieldDescriptor, wanted: Place) -> str | None:
+        """Null, if the field says so."""
+        return "None" if says_null(field) else None
 
+    def items(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[Place, str]:
+        """A list."""
+        assert wanted.schema.value_schema is not None, "it was made of the field"
+        return Place(wanted.schema.value_schema, wanted.path), x
 
-def _unchanged(value: object) -> object:
-    return value
-
-
-def _from_single(schema: ConnectSchema, field: FieldDescriptor) -> Convert | None:
-    message = field.message_type
-    if message is not None:
-        name = logical_name(schema)
-        if name is not None:
-            return _VALUES[name]
-        if schema.type is Type.STRUCT:
-            return from_message(schema, message)
-        inner = _from_single(schema, message.fields_by_name["value"]) or _unchanged
-        return lambda value: inner(value.value)
-    if field.enum_type is not None:
-        return _symbol_of(field.enum_type)
-    if field.type in _UNSIGNED_64:
-        return lambda value: value - 2 * _LONG_END if value >= _LONG_END else value
-    if schema.type in (Type.INT8, Type.INT16):
-        return lambda value: _same(schema, value)
-    return None
-
-
-def _symbol_of(enum: EnumDescriptor) -> Convert:
-    symbols = {each.number: each.name for each in enum.values}
-    name = enum.name
-    return lambda number: symbols.get(number) or f"UNKNOWN_ENUM_VALUE_{name}_{number}"
+    def entries(self, field: FieldDescriptor, wanted: Place) -> tuple[Place, Place]:
+        """A dict."""
+        schema = wanted.schema
+        assert schema.key_schema is not None, "it was made of the field"
+        assert schema.value_schema is not None, "it was made of the field"
+        return Place(schema.key_schema, wanted.path), Place(schema.value_schema, wanted.path)
 
 
 _VALUES: dict[str, Callable[[Any], object]] = {

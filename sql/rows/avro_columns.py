@@ -8,7 +8,6 @@ Kafka Connect writes maps whose keys may be null. Times and decimals carry Conne
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from broker.errors import SchemaError
@@ -69,20 +68,6 @@ _LOGICAL: dict[tuple[str, str], DataType] = {
     ("int", "time-millis"): TIME,
     ("long", "timestamp-millis"): TIMESTAMP,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where values of a column are in a schema: its type, or columns, which are a row.
-
-    `path` is for errors, `default` the bytes of a field's default; an entry is one of a map, which
-    Connect writes as an array.
-    """
-
-    type: DataType | tuple[Column, ...]
-    path: str
-    default: bytes | None = None
-    is_entry: bool = False
 
 
 def avro_text(columns: Sequence[Column], *, name: str | None = None, wrapped: bool = True) -> str:

@@ -22,8 +22,9 @@ from sql.datatypes import (
     StructType,
 )
 from sql.numeric_types import fit_decimal
-from sql.rows.avro_columns import Place, avro_type
+from sql.rows.avro_columns import avro_type
 from sql.rows.coercion import coercion, mismatch, scaled
+from sql.rows.place import Place
 from sql.rows.row_format import Row
 
 T = TypeVar("T")

@@ -34,8 +34,9 @@ from sql.datatypes import (
     MapType,
     StructType,
 )
-from sql.rows.avro_columns import Place, avro_type
+from sql.rows.avro_columns import avro_type
 from sql.rows.coercion import two_complement, unscaled
+from sql.rows.place import Place
 
 
 def row_writer(node: AvroType, columns: Sequence[Column], prefix: bytes) -> Write:

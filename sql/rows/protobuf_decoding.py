@@ -1,25 +1,25 @@
-"""Protobuf messages as rows: one expression takes the fields that columns are for."""
+"""Protobuf messages as rows: what becomes of their fields in columns."""
 
 from collections.abc import Callable, Sequence
-from keyword import iskeyword
-from operator import attrgetter
-from typing import cast
 
 from google.protobuf.descriptor import (  # type: ignore[import-untyped]
     Descriptor,
-    EnumDescriptor,
     FieldDescriptor,
     OneofDescriptor,
 )
 from google.protobuf.message import Message  # type: ignore[import-untyped]
 
-from broker.serde.schema.protobuf_fields import (
-    entry_of,
-    fields_outside,
-    is_repeated,
-    union_name,
-    unions,
+from broker.serde.program import Program
+from broker.serde.protobuf_codec.decoding import (
+    Chosen,
+    Decoding,
+    Made,
+    Member,
+    is_unsigned_64,
+    signed,
+    symbol_of,
 )
+from broker.serde.schema.protobuf_fields import fields_outside, union_name, unions
 from sql.datatypes import (
     DATE,
     TIME,
@@ -28,170 +28,141 @@ from sql.datatypes import (
     Column,
     DataType,
     DecimalType,
+    Field,
     MapType,
     StructType,
 )
 from sql.numeric_types import fit_decimal
 from sql.rows.coercion import Convert, coercion, mismatch
+from sql.rows.place import Place
 from sql.rows.protobuf_columns import WRAPPERS, scalar_type
-from sql.rows.protobuf_values import date_of, decimal_of, signed, time_of, timestamp_of
+from sql.rows.protobuf_values import date_of, decimal_of, time_of, timestamp_of
 from sql.rows.row_format import Row
 
 _TIMES: dict[DataType, Convert] = {DATE: date_of, TIME: time_of, TIMESTAMP: timestamp_of}
-_UNSIGNED = frozenset({FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64})
 _UNSIGNED_WRAPPER = "google.protobuf.UInt64Value"
-
-Wanted = Sequence[tuple[str, DataType]]
 
 
 def row_reader(message: Descriptor, columns: Sequence[Column]) -> Callable[[Message], Row]:
     """From a message to a row; columns that it has no fields for are null."""
-    wanted = [(each.name, each.type) for each in columns]
-    project = _compiled(message, wanted, "", "lambda message: ({})", "{value},")
-    return cast(Callable[[Message], Row], project)
+    program = Program("generated Protobuf reader of rows")
+    return Decoding(program, _Columns(program)).function(message, Place(tuple(columns), ""))
 
 
-def _compiled(message: Descriptor, wanted: Wanted, path: str, whole: str, item: str) -> Convert:
-    """One expression for all that is wanted: names in it are ours, quoted or identifiers."""
-    by_name: dict[str, FieldDescriptor | OneofDescriptor] = {}
-    every = [(union_name(each), each) for each in unions(message)]
-    every.extend((each.name, each) for each in fields_outside(message))
-    by_name.update({name.upper(): each for name, each in every})
-    by_name.update(dict(every))
-    bound: dict[str, object] = {"getattr": getattr}
-    items = []
-    for index, (name, data_type) in enumerate(wanted):
-        found = by_name.get(name) or by_name.get(name.upper())
-        value = "None"
-        if isinstance(found, FieldDescriptor):
-            convert = _value(found, data_type, path + name)
-            bound[f"convert{index}"] = convert
-            value = _taken(found, None if convert is None else f"convert{index}")
-        elif found is not None:
-            bound[f"union{index}"] = _union(found, data_type, path + name)
-            value = f"union{index}(message)"
-        items.append(item.format(name=repr(name), value=value))
-    made: Convert = eval(whole.replace("{}", " ".join(items)), bound)
-    return made
+class _Columns:
+    """Makes values of columns: rows are tuples, structs are dicts, as ksqlDB coerces values."""
 
+    def __init__(self, program: Program) -> None:
+        self._program = program
 
-def _taken(field: FieldDescriptor, convert: str | None) -> str:
-    """The expression of a field's value; null where a field says that there is none."""
-    plain = field.name.isidentifier() and not iskeyword(field.name)
-    value = f"message.{field.name}" if plain else f"getattr(message, {field.name!r})"
-    if convert is not None:
-        value = f"{convert}({value})"
-    if _says_null(field):
-        return f"({value} if message.HasField({field.name!r}) else None)"
-    return value
+    def leaf(self, field: FieldDescriptor, wanted: Place, x: str) -> str | None:
+        """Coerced to the type of the column; structs are messages."""
+        written, data_type = scalar_type(field), wanted.type
+        if written is None:
+            if isinstance(data_type, StructType):
+                return None
+            name = f'the Protobuf message "{field.message_type.full_name}"'
+            raise mismatch(name, data_type, wanted.path)
+        assert not isinstance(data_type, tuple), "rows are of messages"
+        convert, read = coercion(written, data_type, wanted.path), _reading(field, written)
+        if isinstance(written, DecimalType) and isinstance(data_type, DecimalType):
+            known = data_type
+            convert, read = (lambda number: fit_decimal(number, known)), decimal_of
+        if field.message_type is not None and field.message_type.full_name in WRAPPERS:
+            x = f"{x}.value"
+        for each in (read, convert):
+            x = x if each is None else f"{self._program.constant('convert', each)}({x})"
+        return x
 
-
-def _says_null(field: FieldDescriptor) -> bool:
-    """Whether a field that is not set is null; those of proto2 have defaults instead."""
-    if is_repeated(field):
-        return False
-    if field.message_type is not None:
-        return True
-    union = field.containing_oneof
-    return union is not None and union.name == f"_{field.name}"
-
-
-def _value(field: FieldDescriptor, wanted: DataType, path: str) -> Convert | None:
-    """How a field's value, or its list, becomes that of a column; None leaves it as it is."""
-    entry = entry_of(field)
-    match wanted:
-        case MapType(key, value) if entry is not None:
-            return _map(entry, key, value, path)
-        case ArrayType(element) if entry is None and is_repeated(field):
-            convert = _single(field, element, path)
-            if convert is None:
-                return list
-            return lambda items: [convert(each) for each in items]
-        case _ if not is_repeated(field):
-            return _single(field, wanted, path)
-    raise mismatch(f'the Protobuf field "{field.full_name}"', wanted, path)
-
-
-def _map(entry: Descriptor, key: DataType, value: DataType, path: str) -> Convert:
-    key_field, value_field = entry.fields_by_name["key"], entry.fields_by_name["value"]
-    key_of = _single(key_field, key, path) or _same
-    value_of = _value(value_field, value, path) or _same
-    if entry.GetOptions().map_entry:
-        return lambda entries: {key_of(name): value_of(each) for name, each in entries.items()}
-    if not _says_null(value_field):
-        return lambda entries: {key_of(each.key): value_of(each.value) for each in entries}
-    return lambda entries: {
-        key_of(each.key): value_of(each.value) if each.HasField("value") else None
-        for each in entries
-    }
-
-
-def _single(field: FieldDescriptor, wanted: DataType, path: str) -> Convert | None:
-    """The same for a field's value, or for each of them if there are many."""
-    written = scalar_type(field)
-    if written is None:
-        if not isinstance(wanted, StructType):
-            raise mismatch(f'the Protobuf message "{field.message_type.full_name}"', wanted, path)
-        fields = [(each.name, each.type) for each in wanted.fields]
-        return _compiled(
-            field.message_type, fields, f"{path}.", "lambda message: {{}}", "{name}: {value},"
+    def record(self, message: Descriptor, wanted: Place) -> Made[Place]:
+        """A tuple of all columns, or a dict of all fields."""
+        members: list[Member] = [*unions(message), *fields_outside(message)]
+        if isinstance(wanted.type, tuple):
+            return _made(members, wanted.type, "", "({})", "{value}, ")
+        assert isinstance(wanted.type, StructType), "leaf has refused others"
+        return _made(
+            members, wanted.type.fields, f"{wanted.path}.", "{{{}}}", "{name!r}: {value}, "
         )
-    convert = coercion(written, wanted, path)
-    read = _reading(field, written)
-    if isinstance(written, DecimalType) and isinstance(wanted, DecimalType):
-        return lambda message: fit_decimal(decimal_of(message), wanted)
-    if read is None or convert is None:
-        return read or convert
-    return lambda value: convert(read(value))
+
+    def union(self, union: OneofDescriptor, wanted: Place) -> Chosen[Place]:
+        """The struct of a union's fields, of which one at most is not null."""
+        data_type, path = wanted.type, wanted.path
+        if not isinstance(data_type, StructType):
+            raise mismatch(f'the Protobuf union "{union.full_name}"', data_type, path)
+        by_name = _by_name(union.fields)
+        empty = dict.fromkeys(each.name for each in data_type.fields)
+        nothing = self._program.constant("empty", empty)
+
+        def whole(name: str) -> Callable[[str], str]:
+            return lambda x: f"{{**{nothing}, {name!r}: {x}}}"
+
+        options = []
+        for each in data_type.fields:
+            field = by_name.get(each.name) or by_name.get(each.name.upper())
+            if isinstance(field, FieldDescriptor):
+                inner = Place(each.type, f"{path}.{each.name}")
+                options.append((field, inner, whole(each.name)))
+        return Chosen(options, f"{nothing}.copy()", "None")
+
+    def absent(self, field: FieldDescriptor, wanted: Place) -> str | None:
+        """Null if the field can say so; those of proto2 have defaults instead."""
+        union = field.containing_oneof
+        is_optional = union is not None and union.name == f"_{field.name}"
+        return "None" if field.message_type is not None or is_optional else None
+
+    def items(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[Place, str]:
+        """A list."""
+        if not isinstance(wanted.type, ArrayType):
+            raise _mismatch(field, wanted)
+        return Place(wanted.type.element, wanted.path), x
+
+    def entries(self, field: FieldDescriptor, wanted: Place) -> tuple[Place, Place]:
+        """A dict."""
+        if not isinstance(wanted.type, MapType):
+            raise _mismatch(field, wanted)
+        return Place(wanted.type.key, wanted.path), Place(wanted.type.value, wanted.path)
+
+
+def _made(
+    members: Sequence[Member], fields: Sequence[Column | Field], path: str, whole: str, item: str
+) -> Made[Place]:
+    by_name = _by_name(members)
+    found = [by_name.get(each.name) or by_name.get(each.name.upper()) for each in fields]
+    wanted = [
+        (member, Place(each.type, path + each.name))
+        for member, each in zip(found, fields, strict=True)
+        if member is not None
+    ]
+
+    def source(read: Sequence[str]) -> str:
+        values = iter(read)
+        return whole.format(
+            "".join(
+                item.format(name=each.name, value="None" if member is None else next(values))
+                for member, each in zip(found, fields, strict=True)
+            )
+        )
+
+    return Made(wanted, source)
+
+
+def _by_name(members: Sequence[Member]) -> dict[str, Member]:
+    """By names as they are, and in upper case where no other has that name."""
+    found = {
+        union_name(each) if isinstance(each, OneofDescriptor) else each.name: each
+        for each in members
+    }
+    return {name.upper(): each for name, each in found.items()} | found
 
 
 def _reading(field: FieldDescriptor, written: DataType) -> Convert | None:
     """From what upb has to a value of the written type."""
     if field.type == FieldDescriptor.TYPE_ENUM:
-        return _symbols(field.enum_type)
+        return symbol_of(field.enum_type)
     if field.message_type is None:
-        return signed if field.type in _UNSIGNED else None
-    name = field.message_type.full_name
-    if name == _UNSIGNED_WRAPPER:
-        return lambda message: signed(message.value)
-    return attrgetter("value") if name in WRAPPERS else _TIMES.get(written)
+        return signed if is_unsigned_64(field) else None
+    return signed if field.message_type.full_name == _UNSIGNED_WRAPPER else _TIMES.get(written)
 
 
-def _symbols(enum: EnumDescriptor) -> Convert:
-    names: dict[int, str] = {}
-    for each in enum.values:
-        names.setdefault(each.number, each.name)
-    # A number that the schema does not know has in Java a name that says so.
-    unknown = f"UNKNOWN_ENUM_VALUE_{enum.name}_"
-    return lambda number: names.get(number) or f"{unknown}{number}"
-
-
-def _union(union: OneofDescriptor, wanted: DataType, path: str) -> Convert:
-    """The struct of a union's fields, of which one at most is not null."""
-    if not isinstance(wanted, StructType):
-        raise mismatch(f'the Protobuf union "{union.full_name}"', wanted, path)
-    by_name = {each.name.upper(): each for each in union.fields}
-    by_name.update({each.name: each for each in union.fields})
-    chosen: dict[str, tuple[str, Convert]] = {}
-    for each in wanted.fields:
-        field = by_name.get(each.name) or by_name.get(each.name.upper())
-        if field is not None:
-            convert = _value(field, each.type, f"{path}.{each.name}")
-            chosen[field.name] = (each.name, convert or _same)
-    empty = dict.fromkeys(each.name for each in wanted.fields)
-    union_of = union.name
-
-    def read(message: Message) -> object:
-        present = message.WhichOneof(union_of)
-        if present is None:
-            return None
-        if present not in chosen:
-            return dict(empty)
-        name, convert = chosen[present]
-        return {**empty, name: convert(getattr(message, present))}
-
-    return read
-
-
-def _same(value: object) -> object:
-    return value
+def _mismatch(field: FieldDescriptor, wanted: Place) -> Exception:
+    return mismatch(f'the Protobuf field "{field.full_name}"', wanted.type, wanted.path)

@@ -96,8 +96,3 @@ def decimal_fields(value: Decimal, wanted: DecimalType) -> dict[str, object]:
     number = unscaled(value, wanted)
     digits = Decimal(number).adjusted() + 1
     return {"value": two_complement(number), "precision": digits, "scale": wanted.scale}
-
-
-def signed(value: int) -> int:
-    """An unsigned number of 64 bits as Java's long has it."""
-    return value - 2 * INT64 if value >= INT64 else value

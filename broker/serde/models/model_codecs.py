@@ -13,7 +13,7 @@ from broker.serde.models.hints import shape_of
 from broker.serde.models.json_codec import JsonCodec
 from broker.serde.models.json_derivation import json_schema_of
 from broker.serde.models.mismatch import find_mismatch
-from broker.serde.models.protobuf_conversion import Messages, ProtobufReading, ProtobufWriting
+from broker.serde.models.protobuf_conversion import Messages, ProtobufWriting, message_reader
 from broker.serde.models.protobuf_derivation import protobuf_schema_of
 from broker.serde.models.shapes import Shape, is_recursive, models_in
 from broker.serde.schema.avro_schema import AvroSchema, parse_avro
@@ -104,8 +104,9 @@ def protobuf_codec(wanted: Any, namespace: str | None) -> ModelCodec:
     own = parse_protobuf(schema.text, {})
     name = own.default_message
     to_message = ProtobufWriting(f"{title} to Protobuf", Messages(own)).function(shape)
-    from_message = ProtobufReading(f"Protobuf to {title}").function(shape)
-    parse = cast(Any, own.message_class(name)).FromString
+    message_class = cast(Any, own.message_class(name))
+    from_message = message_reader(f"Protobuf to {title}", shape, message_class.DESCRIPTOR)
+    parse = message_class.FromString
 
     def open_encoder(schema_id: int, parsed: ParsedSchema) -> Encode:
         place = cast(ProtobufSchema, parsed).indexes_of(name)

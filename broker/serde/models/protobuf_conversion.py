@@ -1,12 +1,20 @@
 """Models to Protobuf messages and back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
+from dataclasses import field as attribute
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from keyword import iskeyword
 from typing import Any
 from uuid import UUID
+
+from google.protobuf.descriptor import (  # type: ignore[import-untyped]
+    Descriptor,
+    FieldDescriptor,
+    OneofDescriptor,
+)
 
 from broker.serde.models import values
 from broker.serde.models.conversion import (
@@ -38,12 +46,15 @@ from broker.serde.models.shapes import (
     Family,
     FieldShape,
     LiteralShape,
+    MapShape,
     ModelShape,
     OptionalShape,
     Scalar,
     Shape,
     UnionShape,
 )
+from broker.serde.program import Program
+from broker.serde.protobuf_codec.decoding import Chosen, Decoding, Made
 from broker.serde.schema.protobuf_schema import ProtobufSchema
 
 NANOS = 1000  # in a microsecond
@@ -141,20 +152,29 @@ class ProtobufWriting(Conversion):
         return f"type(x) is {self.program.constant('kind', kind)}"
 
 
-class ProtobufReading(Conversion):
-    """To models."""
+# Any: what comes out is known to the shape alone.
+def message_reader(title: str, shape: Shape, message: Descriptor) -> Callable[[Any], Any]:
+    """A function from messages to values of a shape."""
+    program = Program(title)
+    return Decoding(program, _Reading(program)).function(message, _Wanted(shape))
 
-    templates = SAME | {
-        Scalar.UUID: "uuid({x})",
-        Scalar.TIMESTAMP: "read_timestamp({x})",
-        Scalar.DURATION: "read_duration({x})",
-        Scalar.DATE: "read_date({x})",
-        Scalar.TIME: "read_time({x})",
-    }
 
-    def __init__(self, title: str) -> None:
-        super().__init__(title)
-        self.program.shared(
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A shape, and the field that has it, which says what takes the place of a missing value."""
+
+    shape: Shape
+    field: FieldShape | None = attribute(default=None, compare=False)
+
+
+class _Reading:
+    """Makes models."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        program.shared(
+            uuid=values.uuid,
+            without_none=values.without_none,
             read_timestamp=_read_timestamp,
             read_duration=_read_duration,
             read_date=_read_date,
@@ -163,63 +183,94 @@ class ProtobufReading(Conversion):
             missing=_missing,
         )
 
-    def array(self, shape: ArrayShape, x: str) -> str:
-        """The container of the hint."""
-        items = self.items(shape, x)
-        if shape.make is list:
-            return items
-        return f"{self.program.constant('make', shape.make)}({items})"
+    def leaf(self, field: FieldDescriptor, wanted: _Wanted, x: str) -> str | None:
+        """From what the schema has for the shape."""
+        shape = inner_of(wanted.shape)
+        match shape:
+            case Scalar():
+                return _TEMPLATES[shape].format(x=x)
+            case DecimalShape():
+                # The scale is the one it was written with.
+                return f"{self._program.constant('decimal', _read_decimal)}({x})"
+            case EnumShape(cls=cls):
+                members = {number: cls[name] for name, number in enum_numbers(shape).items()}
+                found = values.EnumMembers(cls.__name__, members)
+                return f"{self._program.constant('members', found)}[{x}]"
+            case LiteralShape():
+                return f"{self._program.constant('known', _known(frozenset(shape.values)))}({x})"
+        return None
 
-    def decimal(self, shape: DecimalShape, x: str) -> str:
-        """A Decimal; the scale is the one it was written with."""
-        return f"{self.program.constant('decimal', _read_decimal)}({x})"
+    def record(self, message: Descriptor, wanted: _Wanted) -> Made[_Wanted]:
+        """An object of the model's class, or a dict."""
+        shape = inner_of(wanted.shape)
+        assert isinstance(shape, ModelShape), "no other shape has a message as its schema"
+        members = [
+            message.oneofs_by_name[each.name]
+            if isinstance(inner_of(each.shape), UnionShape)
+            else message.fields_by_name[each.name]
+            for each in shape.fields
+        ]
+        fields = [_Wanted(each.shape, each) for each in shape.fields]
 
-    def enum(self, shape: EnumShape, x: str) -> str:
-        """The member with the number."""
-        cls = shape.cls
-        members = values.EnumMembers(
-            cls.__name__, {number: cls[name] for name, number in enum_numbers(shape).items()}
-        )
-        return f"{self.program.constant('members', members)}[{x}]"
+        def source(sources: Sequence[str]) -> str:
+            names = (each.attribute for each in shape.fields)
+            return made(self._program, shape, dict(zip(names, sources, strict=True)))
 
-    def model(self, shape: ModelShape) -> list[str]:
-        """An object of the model's class."""
-        lines, parts = [], {}
-        for index, field in enumerate(shape.fields):
-            name, inner = f"a{index}", inner_of(field.shape)
-            where = f"m.{field.name}"
-            if iskeyword(field.name):
-                where = f"getattr(m, {field.name!r})"
-            absent = self._absent(field)
-            if isinstance(inner, UnionShape):
-                parts[field.attribute] = f"{self._oneof(field, inner, absent)}(m)"
-                continue
-            found = self.source(inner, name)
-            if has_presence(field):
-                found = f"({found} if m.HasField({field.name!r}) else {absent})"
-            lines.append(f"{name} = {where}")
-            parts[field.attribute] = found
-        return [*lines, f"return {made(self.program, shape, parts)}"]
+        return Made([*zip(members, fields, strict=True)], source)
 
-    def _oneof(self, field: FieldShape, union: UnionShape, absent: str) -> str:
-        name, lines = self.program.name("oneof"), [f"w = m.WhichOneof({field.name!r})"]
-        for option in options_of(field, union):
-            read = self.source(option.shape, "x")
-            lines += [f"if w == {option.name!r}:", f"    x = m.{option.name}", f"    return {read}"]
-        self.program.define(name, "m", *lines, f"return {absent}")
-        return name
+    def union(self, union: OneofDescriptor, wanted: _Wanted) -> Chosen[_Wanted]:
+        """The value of the field of a oneof that is set."""
+        field, shape = wanted.field, inner_of(wanted.shape)
+        assert field is not None, "only fields have unions"
+        assert isinstance(shape, UnionShape), "only unions have a oneof as their schema"
+        by_name = {each.name: each for each in union.fields}
+        options = [
+            (by_name[each.name], _Wanted(each.shape), str) for each in options_of(field, shape)
+        ]
+        absent = self._absent(field)
+        return Chosen(options, absent, absent)
+
+    def absent(self, field: FieldDescriptor, wanted: _Wanted) -> str | None:
+        """The default of a field that a record does not have."""
+        found = wanted.field
+        return self._absent(found) if found is not None and has_presence(found) else None
 
     def _absent(self, field: FieldShape) -> str:
-        """The source of what a field is that the record does not have."""
         if field.factory is not None:
-            return f"{self.program.constant('factory', field.factory)}()"
+            return f"{self._program.constant('factory', field.factory)}()"
         if field.default is not REQUIRED and field.default is not None:
-            default = self.program.constant("default", field.default)
+            default = self._program.constant("default", field.default)
             # A default that could be changed must not be shared.
             return f"deepcopy({default})" if isinstance(field.shape, ModelShape) else default
         if isinstance(field.shape, OptionalShape):
             return "None"
         return f"missing({field.attribute!r})"
+
+    def items(self, field: FieldDescriptor, wanted: _Wanted, x: str) -> tuple[_Wanted, str]:
+        """In the container of the hint."""
+        shape = inner_of(wanted.shape)
+        assert isinstance(shape, ArrayShape), "no other shape has a repeated field"
+        make = x if shape.make is list else f"{self._program.constant('make', shape.make)}({x})"
+        return _Wanted(shape.element), make
+
+    def entries(self, field: FieldDescriptor, wanted: _Wanted) -> tuple[_Wanted, _Wanted]:
+        """Keys are strings."""
+        shape = inner_of(wanted.shape)
+        assert isinstance(shape, MapShape), "no other shape has a map"
+        return _Wanted(Scalar.STRING), _Wanted(shape.value)
+
+
+_TEMPLATES = SAME | {
+    Scalar.UUID: "uuid({x})",
+    Scalar.TIMESTAMP: "read_timestamp({x})",
+    Scalar.DURATION: "read_duration({x})",
+    Scalar.DATE: "read_date({x})",
+    Scalar.TIME: "read_time({x})",
+}
+
+
+def _known(known: frozenset[object]) -> Callable[[object], object]:
+    return lambda value: value if value in known else values.refuse(value)
 
 
 def _missing(name: str) -> object:
