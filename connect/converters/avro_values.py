@@ -19,7 +19,7 @@ from broker.serde.avro_codec.wire import Write, number
 from broker.serde.program import Program
 from broker.serde.schema.avro_types import MISSING, AvroField, AvroType, is_map_entry
 from connect.converters.avro_schemas import AvroOptions, is_union
-from connect.converters.compiled import Convert, located, one_field
+from connect.converters.compiled import Convert, located, one_field, struct_values
 from connect.data import DECIMAL_NAME, NO_DEFAULT, ConnectSchema, Struct, Type, validate
 from connect.errors import DataError
 from connect.logical_values import (
@@ -170,17 +170,7 @@ class _Writing:
                 fields.append((f"v{place}", Place(schema.fields[place].schema)))
                 types_of.append((place, each.type))
         explain = self._program.constant("explained", self._explained(schema, types_of))
-        return Parts(self._values(schema), fields, explain)
-
-    def _values(self, schema: ConnectSchema) -> list[str]:
-        """The lines that give names to the values of a struct."""
-        name = self._program.constant("schema", schema)
-        check = self._program.constant("check", _check(schema))
-        names = "".join(f"v{at}, " for at in range(len(schema.fields)))
-        return [
-            f"if type(x) is not Struct or x.schema is not {name}: {check}(x)",
-            f"{names}= x.values" if names else "() = x.values",
-        ]
+        return Parts(struct_values(self._program, schema, _check(schema)), fields, explain)
 
     def _explained(
         self, schema: ConnectSchema, types: Sequence[tuple[int, AvroType]]
@@ -236,7 +226,9 @@ class _Writing:
             for place, (at, field) in enumerate(zip(branches, schema.fields, strict=True))
         ]
         none = self._program.constant("none", _no_branch(node.null_at))
-        return Choice(self._values(schema), options, f"return {none}()")
+        return Choice(
+            struct_values(self._program, schema, _check(schema)), options, f"return {none}()"
+        )
 
 
 _NARROW = (Type.INT8, Type.INT16)

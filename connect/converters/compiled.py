@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from struct import Struct as Layout
 from typing import Any, Generic, TypeVar
 
+from broker.serde.program import Program
 from connect.data import NO_DEFAULT, ConnectSchema, Struct, Type
 from connect.errors import DataError
 
@@ -134,25 +135,44 @@ def one_field(schema: ConnectSchema, place: int, value: object) -> Struct:
     return Struct(schema, values)
 
 
-def struct_to_dict(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> Convert:
-    """From structs of a schema to dicts; the parts are names in the dict, in the fields' order."""
+def struct_values(
+    program: Program, schema: ConnectSchema, check: Callable[[object], None]
+) -> list[str]:
+    """The lines that give the names v0, v1 and so on to the values of the struct x."""
+    name, checked = program.constant("schema", schema), program.constant("check", check)
+    names = "".join(f"v{at}, " for at in range(len(schema.fields)))
+    return [
+        f"if type(x) is not Struct or x.schema is not {name}: {checked}(x)",
+        f"{names}= x.values" if names else "() = x.values",
+    ]
+
+
+def check_struct(
+    schema: ConnectSchema, mismatch: str = "Mismatching schema."
+) -> Callable[[object], None]:
+    """A function that refuses what is not a struct of a schema that matches."""
 
     def check(value: object) -> None:
         if type(value) is not Struct:
             raise DataError(f"Invalid type for STRUCT: {type(value).__name__}")
         if not value.schema.matches(schema):
             raise DataError(
-                "Mismatching schema.",
+                mismatch,
                 hint=f"the value's schema is {value.schema}, the record's schema is {schema}",
             )
 
+    return check
+
+
+def struct_to_dict(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> Convert:
+    """From structs of a schema to dicts; the parts are names in the dict, in the fields' order."""
     names = [f"value{index}" for index in range(len(parts))]
     lines = [
         "if type(value) is not Struct or value.schema is not schema: check(value)",
         f"{', '.join(names)}, = value.values" if names else "() = value.values",
         f"return {{{_items(schema, parts, with_names=True)}}}",
     ]
-    scope = {"Struct": Struct, "schema": schema, "check": check}
+    scope = {"Struct": Struct, "schema": schema, "check": check_struct(schema)}
     return function_of(lines, {**scope, **_others(schema, parts)})
 
 

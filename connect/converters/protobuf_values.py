@@ -5,10 +5,10 @@ taken apart by generated functions (`broker/serde/protobuf_codec`).
 """
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from google.protobuf.descriptor import (  # type: ignore[import-untyped]
@@ -22,21 +22,20 @@ from broker.serde.protobuf_codec.decoding import (
     Chosen,
     Decoding,
     Made,
-    Member,
     is_unsigned_64,
     signed,
     symbol_of,
 )
-from broker.serde.schema.protobuf_fields import entry_of, fields_outside, is_repeated, unions
+from broker.serde.protobuf_codec.encoding import Choice, Encoding, Parts
+from broker.serde.schema.protobuf_fields import Member, fields_outside, is_repeated, unions
 from connect.converters.compiled import (
-    Conversion,
+    SIMPLE,
     Convert,
+    check_struct,
     float32_bytes,
-    list_to_list,
     located,
     one_field,
-    simple_for,
-    struct_to_dict,
+    struct_values,
 )
 from connect.converters.protobuf_types import WRAPPERS, ProtobufOptions, is_union, says_null
 from connect.data import (
@@ -68,24 +67,168 @@ _LONG_END = 1 << 63
 # To messages.
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A schema of values; and where they are, for errors."""
+
+    schema: ConnectSchema
+    path: str = ""
+
+
 def to_fields(schema: ConnectSchema, message: Descriptor, options: ProtobufOptions) -> Convert:
     """From structs to the fields of messages."""
-    by_name = {each.name: each for each in fields_outside(message)}
-    # Connect has the index of a oneof in the field's name, and its name in the schema's.
-    by_union = {each.name: each for each in unions(message)}
-    parts: list[tuple[str, Conversion]] = []
-    for field in schema.fields:
-        name = options.name(field.name)
-        if is_union(field.schema):
-            union = by_union.get((field.schema.name or "").rpartition(".")[2])
-            if union is None:
+    return _encoding(options).function(message, Place(schema))
+
+
+def _encoding(options: ProtobufOptions) -> Encoding[Place]:
+    program = Program("generated Protobuf writer of Connect")
+    return Encoding(program, _Writing(program, options))
+
+
+class _Writing:
+    """Takes values apart by their schemas."""
+
+    def __init__(self, program: Program, options: ProtobufOptions) -> None:
+        self._program = program
+        self._options = options
+        program.shared(Struct=Struct)
+
+    def leaf(self, field: FieldDescriptor, wanted: Place, x: str) -> str | None:
+        """Fields of logical types, Google's wrappers, and what is checked."""
+        schema, message = wanted.schema, field.message_type
+        name = logical_name(schema)
+        if schema.type in (Type.ARRAY, Type.MAP):
+            raise _unsuitable(schema, field)
+        if name is not None and message is not None:
+            return f"{self._program.constant('fields', _logical_fields(schema, name))}({x})"
+        if schema.type is Type.STRUCT and message is not None:
+            return None
+        if message is not None and message.full_name in WRAPPERS:
+            return f"{{'value': {self._scalar(message.fields_by_name['value'], schema, x)}}}"
+        if message is not None or schema.type is Type.STRUCT or name is not None:
+            raise _unsuitable(schema, field)
+        return self._scalar(field, schema, x)
+
+    def _scalar(self, field: FieldDescriptor, schema: ConnectSchema, x: str) -> str:
+        if schema.type is Type.FLOAT32:
+            return f"{self._program.constant('float32', _float32)}({x})"
+        same = self._program.constant("same", partial(_same, schema))
+        if is_unsigned_64(field):
+            return f"{same}({x}) % {1 << 64}"
+        simple = "type({0}) is float" if schema.type is Type.FLOAT64 else SIMPLE[schema.type]
+        other = f"bytes({same}({x}))" if schema.type is Type.BYTES else f"{same}({x})"
+        return f"{x} if {simple.format(x)} else {other}"
+
+    def null(self, field: FieldDescriptor, wanted: Place) -> str:
+        """The schema's default, a field that is not set, or an error."""
+        schema = wanted.schema
+        if schema.default is not NO_DEFAULT:
+            convert = _encoding(self._options).present_function(field, wanted)
+            return self._program.constant("default", convert(schema.default))
+        if schema.optional:
+            return "None"
+        return f"{self._program.constant('null', _refuse_null)}()"
+
+    def null_item(self, field: FieldDescriptor, wanted: Place) -> str:
+        """An error in lists, and a field that is not set in maps."""
+        if is_repeated(field):
+            return f"{self._program.constant('null', _refuse_null_item)}()"
+        return self.null(field, wanted)
+
+    def record(self, message: Descriptor, wanted: Place) -> Parts[Place]:
+        """The values of a struct."""
+        schema = wanted.schema
+        by_name = {each.name: each for each in fields_outside(message)}
+        # Connect has the index of a oneof in the field's name, and its name in the schema's.
+        by_union = {each.name: each for each in unions(message)}
+        members: list[tuple[Member, str, Place]] = []
+        for at, field in enumerate(schema.fields):
+            union = (field.schema.name or "").rpartition(".")[2]
+            found: Member | None = by_name.get(self._options.name(field.name))
+            if is_union(field.schema):
+                found = by_union.get(union)
+            if found is None:
                 raise _missing(message, field.name)
-            parts.append((name, _union_to_fields(field.schema, union, options)))
-        elif name in by_name:
-            parts.append((name, _to_field(field.schema, by_name[name], options)))
-        else:
-            raise _missing(message, field.name)
-    return struct_to_dict(schema, parts)
+            members.append((found, f"v{at}", Place(field.schema, f'field "{field.name}"')))
+        explain = self._program.constant("explained", self._explained(members))
+        return Parts(struct_values(self._program, schema, check_struct(schema)), members, explain)
+
+    def _explained(
+        self, members: Sequence[tuple[Member, str, Place]]
+    ) -> Callable[[Struct, Exception], Exception]:
+        """Converts the fields one by one, to find out which one it was."""
+
+        @cache
+        def converts() -> list[Convert]:
+            return [
+                located(each.path, _encoding(self._options).member_function(member, each))
+                for member, _, each in members
+            ]
+
+        def explained(value: Struct, error: Exception) -> Exception:
+            for convert, each in zip(converts(), value.values, strict=True):
+                convert(each)
+            return error
+
+        return explained
+
+    def union(self, union: OneofDescriptor, wanted: Place) -> Choice[Place]:
+        """The field of a struct that has a value."""
+        schema = wanted.schema
+        by_name = {each.name: each for each in union.fields}
+        options = []
+        for at, field in enumerate(schema.fields):
+            found = by_name.get(self._options.name(field.name))
+            if found is None:
+                raise _missing(union.containing_type, field.name)
+            options.append((f"v{at} is not None", found, f"v{at}", Place(field.schema)))
+        check = check_struct(schema, "Mismatching struct schema")
+        lines = ["if x is None: return {}", *struct_values(self._program, schema, check)]
+        none = self._program.constant("none", _no_option)
+        return Choice(lines, options, f"return {none}()")
+
+    def items(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[str, Place, str]:
+        """Of a list."""
+        schema = wanted.schema
+        if schema.type is not Type.ARRAY or schema.value_schema is None:
+            raise _unsuitable(schema, field)
+        part = Place(schema.value_schema)
+        explain = self._program.constant("explained", self._explained_items(field, part))
+        return f"{self._checked(schema, list)}({x})", part, explain
+
+    def _explained_items(
+        self, field: FieldDescriptor, part: Place
+    ) -> Callable[[Sequence[object], Exception], Exception]:
+        @cache
+        def convert() -> Convert:
+            return _encoding(self._options).item_function(field, part)
+
+        def explained(value: Sequence[object], error: Exception) -> Exception:
+            if isinstance(error, DataError) and isinstance(value, list):
+                for at, each in enumerate(value):
+                    located(f"element {at}", convert())(each)
+            return error
+
+        return explained
+
+    def entries(
+        self, field: FieldDescriptor, wanted: Place, x: str
+    ) -> tuple[str, Place, Place] | None:
+        """Of a dict; but a list may have structs of key and value."""
+        schema = wanted.schema
+        if schema.type is not Type.MAP or schema.key_schema is None or schema.value_schema is None:
+            return None
+        pairs = f"{self._checked(schema, dict)}({x}).items()"
+        return pairs, Place(schema.key_schema), Place(schema.value_schema)
+
+    def _checked(self, schema: ConnectSchema, kind: type) -> str:
+        # Any: only what is of this type is not looked at further.
+        def checked(value: Any) -> Any:
+            if not isinstance(value, kind):
+                validate(schema, value)
+            return value
+
+        return self._program.constant("checked", checked)
 
 
 def _missing(message: Descriptor, name: str) -> DataError:
@@ -95,125 +238,16 @@ def _missing(message: Descriptor, name: str) -> DataError:
     )
 
 
-def _union_to_fields(
-    schema: ConnectSchema, union: OneofDescriptor, options: ProtobufOptions
-) -> Conversion:
-    by_name = {each.name: each for each in union.fields}
-    parts = []
-    for field in schema.fields:
-        name = options.name(field.name)
-        if name not in by_name:
-            raise _missing(union.containing_type, field.name)
-        parts.append((name, _to_field(field.schema, by_name[name], options).convert))
-
-    def convert(value: object) -> dict[str, object]:
-        if value is None:
-            return {}
-        if not isinstance(value, Struct) or not value.schema.matches(schema):
-            raise DataError("Mismatching struct schema")
-        for (name, convert_field), each in zip(parts, value.values, strict=True):
-            if each is not None:
-                return {name: convert_field(each)}
-        raise DataError("Cannot find non-null field")
-
-    return Conversion(convert, spread=True)
+def _refuse_null() -> object:
+    raise DataError("Found null value for non-optional schema")
 
 
-def _to_field(
-    schema: ConnectSchema, field: FieldDescriptor, options: ProtobufOptions
-) -> Conversion:
-    """What a field takes; null leaves it unset."""
-    convert, simple = _to_present(schema, field, options)
-
-    def convert_any(value: object) -> object:
-        if value is not None:
-            return convert(value)
-        if schema.default is not NO_DEFAULT:
-            return convert(schema.default)
-        if not schema.optional:
-            raise DataError("Found null value for non-optional schema")
-        return None
-
-    return Conversion(convert_any, simple)
+def _refuse_null_item() -> object:
+    raise DataError("Protobuf arrays cannot contain null", hint="remove the element")
 
 
-def _to_present(
-    schema: ConnectSchema, field: FieldDescriptor, options: ProtobufOptions
-) -> tuple[Convert, str]:
-    entry = entry_of(field)
-    if schema.type is Type.MAP and entry is not None:
-        return _to_entries(schema, entry, options), ""
-    if schema.type is Type.ARRAY and schema.value_schema is not None and is_repeated(field):
-        convert = list_to_list(_to_element(schema.value_schema, field, options))
-        return _checked(schema, convert), ""
-    if is_repeated(field) or schema.type in (Type.ARRAY, Type.MAP):
-        raise _unsuitable(schema, field)
-    return _to_single(schema, field, options)
-
-
-def _to_element(
-    schema: ConnectSchema, field: FieldDescriptor, options: ProtobufOptions
-) -> Conversion:
-    convert, simple = _to_single(schema, field, options)
-
-    def convert_present(value: object) -> object:
-        if value is None:
-            raise DataError("Protobuf arrays cannot contain null", hint="remove the element")
-        return convert(value)
-
-    return Conversion(convert_present, simple and f"{{0}} is not None and {simple}")
-
-
-def _checked(schema: ConnectSchema, convert: Convert) -> Convert:
-    kind = list if schema.type is Type.ARRAY else dict
-
-    def convert_checked(value: object) -> object:
-        if not isinstance(value, kind):
-            validate(schema, value)
-        return convert(value)
-
-    return convert_checked
-
-
-def _to_entries(schema: ConnectSchema, entry: Descriptor, options: ProtobufOptions) -> Convert:
-    assert schema.key_schema is not None, "it was read or checked before"
-    assert schema.value_schema is not None, "it was read or checked before"
-    key = _to_field(schema.key_schema, entry.fields_by_name["key"], options).convert
-    value = _to_field(schema.value_schema, entry.fields_by_name["value"], options).convert
-    if entry.GetOptions().map_entry:
-        return _checked(schema, lambda given: {key(name): value(given[name]) for name in given})
-    return _checked(
-        schema,
-        lambda given: [{"key": key(name), "value": value(given[name])} for name in given],
-    )
-
-
-def _to_single(
-    schema: ConnectSchema, field: FieldDescriptor, options: ProtobufOptions
-) -> tuple[Convert, str]:
-    message = field.message_type
-    name = logical_name(schema)
-    if name is not None and message is not None:
-        return _logical_fields(schema, name), ""
-    if schema.type is Type.STRUCT and message is not None:
-        return to_fields(schema, message, options), ""
-    if message is not None and message.full_name in WRAPPERS:
-        convert, _ = _to_scalar(schema, message.fields_by_name["value"])
-        return lambda value: {"value": convert(value)}, ""
-    if message is not None or schema.type is Type.STRUCT or name is not None:
-        raise _unsuitable(schema, field)
-    return _to_scalar(schema, field)
-
-
-def _to_scalar(schema: ConnectSchema, field: FieldDescriptor) -> tuple[Convert, str]:
-    if schema.type is Type.FLOAT32:
-        return _float32, ""
-    if is_unsigned_64(field):
-        return lambda value: _same(schema, value) % (2 * _LONG_END), ""
-    simple = "type({0}) is float" if schema.type is Type.FLOAT64 else simple_for(schema)
-    if schema.type is Type.BYTES:
-        return lambda value: bytes(_same(schema, value)), simple
-    return lambda value: _same(schema, value), simple
+def _no_option() -> dict[str, object]:
+    raise DataError("Cannot find non-null field")
 
 
 def _same(schema: ConnectSchema, value: Any) -> Any:
@@ -282,14 +316,6 @@ def _unsuitable(schema: ConnectSchema, field: FieldDescriptor) -> DataError:
 
 
 # From messages.
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A schema of values; and where they are, for errors."""
-
-    schema: ConnectSchema
-    path: str = ""
 
 
 def from_message(schema: ConnectSchema, message: Descriptor) -> Convert:

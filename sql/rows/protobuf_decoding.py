@@ -14,12 +14,11 @@ from broker.serde.protobuf_codec.decoding import (
     Chosen,
     Decoding,
     Made,
-    Member,
     is_unsigned_64,
     signed,
     symbol_of,
 )
-from broker.serde.schema.protobuf_fields import fields_outside, union_name, unions
+from broker.serde.schema.protobuf_fields import Member, fields_outside, union_name, unions
 from sql.datatypes import (
     DATE,
     TIME,

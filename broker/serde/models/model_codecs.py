@@ -13,7 +13,7 @@ from broker.serde.models.hints import shape_of
 from broker.serde.models.json_codec import JsonCodec
 from broker.serde.models.json_derivation import json_schema_of
 from broker.serde.models.mismatch import find_mismatch
-from broker.serde.models.protobuf_conversion import Messages, ProtobufWriting, message_reader
+from broker.serde.models.protobuf_conversion import fields_writer, message_reader
 from broker.serde.models.protobuf_derivation import protobuf_schema_of
 from broker.serde.models.shapes import Shape, is_recursive, models_in
 from broker.serde.schema.avro_schema import AvroSchema, parse_avro
@@ -103,15 +103,17 @@ def protobuf_codec(wanted: Any, namespace: str | None) -> ModelCodec:
     schema, title = protobuf_schema_of(shape), _name(wanted)
     own = parse_protobuf(schema.text, {})
     name = own.default_message
-    to_message = ProtobufWriting(f"{title} to Protobuf", Messages(own)).function(shape)
     message_class = cast(Any, own.message_class(name))
+    fields = fields_writer(f"{title} to Protobuf", shape, message_class.DESCRIPTOR)
     from_message = message_reader(f"Protobuf to {title}", shape, message_class.DESCRIPTOR)
     parse = message_class.FromString
 
     def open_encoder(schema_id: int, parsed: ParsedSchema) -> Encode:
         place = cast(ProtobufSchema, parsed).indexes_of(name)
         prefix = frame(schema_id) + frame_indexes(place)
-        return checked(shape, lambda value: prefix + to_message(value).SerializeToString())
+        return checked(
+            shape, lambda value: prefix + message_class(**fields(value)).SerializeToString()
+        )
 
     def open_decoder(writer: ParsedSchema) -> Decode:
         written = cast(ProtobufSchema, writer)

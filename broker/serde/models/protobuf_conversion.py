@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from dataclasses import field as attribute
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from keyword import iskeyword
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +19,6 @@ from broker.serde.models import values
 from broker.serde.models.conversion import (
     CHECKED,
     SAME,
-    Conversion,
     class_check,
     derived_first,
     made,
@@ -28,7 +26,6 @@ from broker.serde.models.conversion import (
 )
 from broker.serde.models.protobuf_derivation import (
     DATE,
-    DECIMAL,
     DURATION,
     MESSAGES,
     TIME,
@@ -55,108 +52,12 @@ from broker.serde.models.shapes import (
 )
 from broker.serde.program import Program
 from broker.serde.protobuf_codec.decoding import Chosen, Decoding, Made
-from broker.serde.schema.protobuf_schema import ProtobufSchema
+from broker.serde.protobuf_codec.encoding import Choice, Encoding, Parts
+from broker.serde.schema.protobuf_fields import Member
 
 NANOS = 1000  # in a microsecond
 
 # Any in this file: messages, whose classes are made of descriptors.
-
-
-class Messages:
-    """The classes of messages, by their full names."""
-
-    def __init__(self, schema: ProtobufSchema) -> None:
-        """All models are in the package of the first one."""
-        self.named: Callable[[str], Any] = schema.message_class
-        self._package = schema.file.package
-
-    def of(self, shape: ModelShape) -> Any:
-        """The message of a model."""
-        return self.named(f"{self._package}.{shape.name}" if self._package else shape.name)
-
-
-class ProtobufWriting(Conversion):
-    """From models."""
-
-    templates = CHECKED
-
-    def __init__(self, title: str, messages: Messages) -> None:
-        super().__init__(title)
-        self._messages = messages
-
-    def source(self, shape: Shape, x: str) -> str:
-        """Times are messages of their own."""
-        if isinstance(shape, Scalar) and shape in MESSAGES:
-            make = _WRITERS[MESSAGES[shape]](self._messages.named(MESSAGES[shape]))
-            return f"{self.program.constant('time', make)}({x})"
-        return super().source(shape, x)
-
-    def array(self, shape: ArrayShape, x: str) -> str:
-        """A list."""
-        return self.items(shape, f"elements({x})")
-
-    def decimal(self, shape: DecimalShape, x: str) -> str:
-        """A message of bytes."""
-        message, write = self._messages.named(DECIMAL), values.decimal_writer(shape)
-        precision, scale = shape.precision, shape.scale
-
-        def make(value: Decimal) -> Any:
-            return message(value=write(value), precision=precision, scale=scale)
-
-        return f"{self.program.constant('decimal', make)}({x})"
-
-    def enum(self, shape: EnumShape, x: str) -> str:
-        """The number."""
-        cls = self.program.constant("cls", shape.cls)
-        numbers = self.program.constant("numbers", enum_numbers(shape))
-        return f"({numbers}[{x}._name_] if isinstance({x}, {cls}) else refuse({x}))"
-
-    def model(self, shape: ModelShape) -> list[str]:
-        """A message; what is None is not set."""
-        fields = reading_fields(shape)
-        message = self.program.constant("message", self._messages.of(shape))
-        arguments = []
-        for field, name, _ in fields:
-            inner = inner_of(field.shape)
-            if isinstance(inner, UnionShape):
-                arguments.append(f"**{self._oneof(field, inner)}({name})")
-            elif iskeyword(field.name):
-                arguments.append(f"**{{{field.name!r}: {self.source(field.shape, name)}}}")
-            else:
-                arguments.append(f"{field.name}={self.source(field.shape, name)}")
-        return [
-            class_check(self.program, shape),
-            *(f"{name} = {where}" for _, name, where in fields),
-            f"return {message}({', '.join(arguments)})",
-        ]
-
-    def _oneof(self, field: FieldShape, union: UnionShape) -> str:
-        """A function to the one field of a oneof that is set."""
-        name, lines = self.program.name("oneof"), []
-        if isinstance(field.shape, OptionalShape):
-            lines.append("if x is None: return {}")
-        options = {option.shape: option for option in options_of(field, union)}
-        for option in map(options.__getitem__, derived_first(union.options)):
-            test = self._test(option.shape)
-            lines.append(f"if {test}: return {{{option.name!r}: {self.source(option.shape, 'x')}}}")
-        self.program.define(name, "x", *lines, "return refuse(x)")
-        return name
-
-    def _test(self, shape: Shape) -> str:
-        if isinstance(shape, ModelShape | EnumShape):
-            is_dict = isinstance(shape, ModelShape) and shape.family is Family.DICT
-            return f"isinstance(x, {self.program.constant('cls', dict if is_dict else shape.cls)})"
-        if isinstance(shape, LiteralShape):
-            return f"x in {shape.values!r}"
-        kind = Decimal if isinstance(shape, DecimalShape) else _PYTHON[shape]
-        return f"type(x) is {self.program.constant('kind', kind)}"
-
-
-# Any: what comes out is known to the shape alone.
-def message_reader(title: str, shape: Shape, message: Descriptor) -> Callable[[Any], Any]:
-    """A function from messages to values of a shape."""
-    program = Program(title)
-    return Decoding(program, _Reading(program)).function(message, _Wanted(shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +66,112 @@ class _Wanted:
 
     shape: Shape
     field: FieldShape | None = attribute(default=None, compare=False)
+
+
+# Any: what goes in is known to the shape alone.
+def fields_writer(title: str, shape: Shape, message: Descriptor) -> Callable[[Any], dict[str, Any]]:
+    """A function from values of a shape to the fields of messages."""
+    program = Program(title)
+    return Encoding(program, _Writing(program)).function(message, _Wanted(shape))
+
+
+class _Writing:
+    """Takes models apart."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        program.shared(**{name: each for name, each in vars(values).items() if callable(each)})
+
+    def leaf(self, field: FieldDescriptor, wanted: _Wanted, x: str) -> str | None:
+        """Times and decimals as the fields of their messages; models are messages."""
+        shape = inner_of(wanted.shape)
+        match shape:
+            case Scalar() if shape in MESSAGES:
+                return f"{self._program.constant('fields', _FIELDS[MESSAGES[shape]])}({x})"
+            case Scalar():
+                return CHECKED[shape].format(x=x)
+            case DecimalShape():
+                return f"{self._program.constant('decimal', _decimal_writer(shape))}({x})"
+            case EnumShape(cls=kind):
+                cls = self._program.constant("cls", kind)
+                numbers = self._program.constant("numbers", enum_numbers(shape))
+                return f"({numbers}[{x}._name_] if isinstance({x}, {cls}) else refuse({x}))"
+            case LiteralShape():
+                known = self._program.constant("known", frozenset(shape.values))
+                return f"({x} if {x} in {known} else refuse({x}))"
+        return None
+
+    def null(self, field: FieldDescriptor, wanted: _Wanted) -> str | None:
+        """What is None is not set."""
+        return "None" if isinstance(wanted.shape, OptionalShape) else None
+
+    def null_item(self, field: FieldDescriptor, wanted: _Wanted) -> str | None:
+        """Lists and maps have no None."""
+        return None
+
+    def record(self, message: Descriptor, wanted: _Wanted) -> Parts[_Wanted]:
+        """The attributes of an object, or the items of a dict."""
+        shape = inner_of(wanted.shape)
+        assert isinstance(shape, ModelShape), "no other shape has a message as its schema"
+        fields = reading_fields(shape, "x")
+        lines = [class_check(self._program, shape, "x")]
+        lines += [f"{name} = {where}" for _, name, where in fields]
+        return Parts(
+            lines,
+            [(_member(message, each), name, _Wanted(each.shape, each)) for each, name, _ in fields],
+        )
+
+    def union(self, union: OneofDescriptor, wanted: _Wanted) -> Choice[_Wanted]:
+        """The one field of a oneof that is set."""
+        field, shape = wanted.field, inner_of(wanted.shape)
+        assert field is not None, "only fields have unions"
+        assert isinstance(shape, UnionShape), "only unions have a oneof as their schema"
+        by_name = {each.name: each for each in union.fields}
+        names = {each.shape: each.name for each in options_of(field, shape)}
+        options = [
+            (self._test(each), by_name[names[each]], "x", _Wanted(each))
+            for each in derived_first(shape.options)
+        ]
+        is_optional = isinstance(wanted.shape, OptionalShape)
+        lines = ["if x is None: return {}"] if is_optional else []
+        return Choice(lines, options, "return refuse(x)")
+
+    def _test(self, shape: Shape) -> str:
+        if isinstance(shape, ModelShape | EnumShape):
+            is_dict = isinstance(shape, ModelShape) and shape.family is Family.DICT
+            return f"isinstance(x, {self._program.constant('cls', dict if is_dict else shape.cls)})"
+        if isinstance(shape, LiteralShape):
+            return f"x in {shape.values!r}"
+        kind = Decimal if isinstance(shape, DecimalShape) else _PYTHON[shape]
+        return f"type(x) is {self._program.constant('kind', kind)}"
+
+    def items(self, field: FieldDescriptor, wanted: _Wanted, x: str) -> tuple[str, _Wanted, str]:
+        """Of a list, tuple or set."""
+        shape = inner_of(wanted.shape)
+        assert isinstance(shape, ArrayShape), "no other shape has a repeated field"
+        return f"elements({x})", _Wanted(shape.element), ""
+
+    def entries(
+        self, field: FieldDescriptor, wanted: _Wanted, x: str
+    ) -> tuple[str, _Wanted, _Wanted] | None:
+        """Of a dict; but a list may have models named as entries of maps are."""
+        shape = inner_of(wanted.shape)
+        if not isinstance(shape, MapShape):
+            return None
+        return f"{x}.items()", _Wanted(Scalar.STRING), _Wanted(shape.value)
+
+
+def _member(message: Descriptor, field: FieldShape) -> Member:
+    is_union = isinstance(inner_of(field.shape), UnionShape)
+    found: Member = (message.oneofs_by_name if is_union else message.fields_by_name)[field.name]
+    return found
+
+
+# Any: what comes out is known to the shape alone.
+def message_reader(title: str, shape: Shape, message: Descriptor) -> Callable[[Any], Any]:
+    """A function from messages to values of a shape."""
+    program = Program(title)
+    return Decoding(program, _Reading(program)).function(message, _Wanted(shape))
 
 
 class _Reading:
@@ -204,12 +211,7 @@ class _Reading:
         """An object of the model's class, or a dict."""
         shape = inner_of(wanted.shape)
         assert isinstance(shape, ModelShape), "no other shape has a message as its schema"
-        members = [
-            message.oneofs_by_name[each.name]
-            if isinstance(inner_of(each.shape), UnionShape)
-            else message.fields_by_name[each.name]
-            for each in shape.fields
-        ]
+        members = [_member(message, each) for each in shape.fields]
         fields = [_Wanted(each.shape, each) for each in shape.fields]
 
         def source(sources: Sequence[str]) -> str:
@@ -253,10 +255,11 @@ class _Reading:
         make = x if shape.make is list else f"{self._program.constant('make', shape.make)}({x})"
         return _Wanted(shape.element), make
 
-    def entries(self, field: FieldDescriptor, wanted: _Wanted) -> tuple[_Wanted, _Wanted]:
-        """Keys are strings."""
+    def entries(self, field: FieldDescriptor, wanted: _Wanted) -> tuple[_Wanted, _Wanted] | None:
+        """A dict; but a list may have models named as entries of maps are."""
         shape = inner_of(wanted.shape)
-        assert isinstance(shape, MapShape), "no other shape has a map"
+        if not isinstance(shape, MapShape):
+            return None
         return _Wanted(Scalar.STRING), _Wanted(shape.value)
 
 
@@ -277,44 +280,37 @@ def _missing(name: str) -> object:
     raise ValueError(f'the record has no "{name}"')
 
 
-def _timestamp_writer(message: Any) -> Any:
-    def write(value: datetime) -> Any:
-        seconds, rest = divmod(values.micros(value), values.SECOND)
-        return message(seconds=seconds, nanos=rest * NANOS)
-
-    return write
+def _timestamp_fields(value: datetime) -> dict[str, int]:
+    seconds, rest = divmod(values.micros(value), values.SECOND)
+    return {"seconds": seconds, "nanos": rest * NANOS}
 
 
-def _duration_writer(message: Any) -> Any:
-    def write(value: timedelta) -> Any:
-        total = values.micros_of(value)
-        seconds, rest = divmod(abs(total), values.SECOND)
-        # Both have the sign of the whole.
-        sign = -1 if total < 0 else 1
-        return message(seconds=sign * seconds, nanos=sign * rest * NANOS)
-
-    return write
+def _duration_fields(value: timedelta) -> dict[str, int]:
+    total = values.micros_of(value)
+    seconds, rest = divmod(abs(total), values.SECOND)
+    # Both have the sign of the whole.
+    sign = -1 if total < 0 else 1
+    return {"seconds": sign * seconds, "nanos": sign * rest * NANOS}
 
 
-def _date_writer(message: Any) -> Any:
-    def write(value: date) -> Any:
-        values.days(value)  # which refuses a datetime
-        return message(year=value.year, month=value.month, day=value.day)
-
-    return write
+def _date_fields(value: date) -> dict[str, int]:
+    values.days(value)  # which refuses a datetime
+    return {"year": value.year, "month": value.month, "day": value.day}
 
 
-def _time_writer(message: Any) -> Any:
-    def write(value: time) -> Any:
-        values.day_micros(value)  # which refuses a time zone
-        return message(
-            hours=value.hour,
-            minutes=value.minute,
-            seconds=value.second,
-            nanos=value.microsecond * NANOS,
-        )
+def _time_fields(value: time) -> dict[str, int]:
+    values.day_micros(value)  # which refuses a time zone
+    return {
+        "hours": value.hour,
+        "minutes": value.minute,
+        "seconds": value.second,
+        "nanos": value.microsecond * NANOS,
+    }
 
-    return write
+
+def _decimal_writer(shape: DecimalShape) -> Callable[[Decimal], dict[str, object]]:
+    write, precision, scale = values.decimal_writer(shape), shape.precision, shape.scale
+    return lambda value: {"value": write(value), "precision": precision, "scale": scale}
 
 
 def _read_timestamp(found: Any) -> datetime:
@@ -338,11 +334,11 @@ def _read_decimal(found: Any) -> Decimal:
     return values.scaled(digits, found.scale)
 
 
-_WRITERS = {
-    TIMESTAMP: _timestamp_writer,
-    DURATION: _duration_writer,
-    DATE: _date_writer,
-    TIME: _time_writer,
+_FIELDS: dict[str, Callable[[Any], dict[str, int]]] = {
+    TIMESTAMP: _timestamp_fields,
+    DURATION: _duration_fields,
+    DATE: _date_fields,
+    TIME: _time_fields,
 }
 _PYTHON: dict[Shape, type] = {
     Scalar.BOOLEAN: bool,

@@ -21,10 +21,9 @@ from google.protobuf.descriptor import (  # type: ignore[import-untyped]
 )
 
 from broker.serde.program import Program
-from broker.serde.schema.protobuf_fields import entry_of, is_repeated
+from broker.serde.schema.protobuf_fields import Member, entry_of, is_repeated
 
 T = TypeVar("T")
-Member = FieldDescriptor | OneofDescriptor
 
 _UNSIGNED_64 = frozenset({FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64})
 _LONG_END = 1 << 63
@@ -76,8 +75,8 @@ class Accessor(Protocol[T]):
         """What the items of a repeated field are, and the source of the whole from their list."""
         ...
 
-    def entries(self, field: FieldDescriptor, wanted: T) -> tuple[T, T]:
-        """What the keys and the values of a map are."""
+    def entries(self, field: FieldDescriptor, wanted: T) -> tuple[T, T] | None:
+        """What the keys and the values of a map are; None for a list."""
         ...
 
 
@@ -119,8 +118,9 @@ class Decoding(Generic[T]):
 
     def _present(self, field: FieldDescriptor, wanted: T, x: str) -> str:
         entry = entry_of(field)
-        if entry is not None:
-            return self._entries(field, entry, wanted, x)
+        found = None if entry is None else self._accessor.entries(field, wanted)
+        if entry is not None and found is not None:
+            return self._entries(entry, found, x)
         if not is_repeated(field):
             return self._single(field, wanted, x)
         each = self._program.name("e")
@@ -129,10 +129,10 @@ class Decoding(Generic[T]):
         items = f"list({x})" if inner == each else f"[{inner} for {each} in {x}]"
         return whole.replace("{}", items)
 
-    def _entries(self, field: FieldDescriptor, entry: Descriptor, wanted: T, x: str) -> str:
+    def _entries(self, entry: Descriptor, found: tuple[T, T], x: str) -> str:
         """A dict from a map, or from a list of keys and values, as Connect writes maps."""
         key_field, value_field = entry.fields_by_name["key"], entry.fields_by_name["value"]
-        keys, values = self._accessor.entries(field, wanted)
+        keys, values = found
         k, e = self._program.name("k"), self._program.name("e")
         if entry.GetOptions().map_entry:
             key, value = self._single(key_field, keys, k), self._single(value_field, values, e)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from google.protobuf import text_format  # type: ignore[import-untyped]
 from google.protobuf.descriptor import (  # type: ignore[import-untyped]
@@ -15,6 +15,9 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 
 from broker.errors import SchemaError
 from broker.serde.schema.protobuf_known import known_file
+
+# What a message has: fields, and unions of fields.
+Member: TypeAlias = FieldDescriptor | OneofDescriptor
 
 DECIMAL_MESSAGE = "confluent.type.Decimal"
 DATE_MESSAGE = "google.type.Date"
