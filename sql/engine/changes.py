@@ -26,7 +26,7 @@ Q = TypeVar("Q")
 OR_REPLACE = "ksql.create.or.replace.enabled"
 ACTIVE_LIMIT = "ksql.query.persistent.active.limit"
 
-Command = (
+CommandStatement = (
     st.CreateSource
     | st.CreateAsSelect
     | st.InsertSelect
@@ -37,7 +37,7 @@ Command = (
     | st.ControlQuery
     | st.AlterSystem
 )
-COMMANDS = Command.__args__
+COMMANDS = CommandStatement.__args__
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Preparation:
     # A statement that is replayed was checked before: its topics may have changed since.
     replayed: bool = False
 
-    def prepare(self, statement: Command, text: str, number: int) -> Change:
+    def prepare(self, statement: CommandStatement, text: str, number: int) -> Change:
         """The change of a statement, as the command of a number; StatementFailed if invalid."""
         match statement:
             case st.CreateSource():

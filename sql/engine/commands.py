@@ -1,6 +1,7 @@
 """Commands: statements that change something are checked, logged, and executed from the log.
 
-    execute   take over the log, read what others wrote, prepare, make topics, append, apply
+    prepare   plan in a sandbox (preparing.py)
+    execute   take over the log, read what others wrote, make topics, append, apply
     apply     change the state as the logged plan says, start and stop queries
 
 A statement is planned once, and its plan is logged with the settings that its query keeps. Replay
@@ -31,18 +32,16 @@ from sql.command_log import (
     DamagedCommand,
     LoggedCommand,
     TakenOver,
-    decode,
-    encode,
 )
-from sql.engine.changes import Change, Preparation, QueryInfo, State
-from sql.engine.changes import Command as CommandStatement
+from sql.engine.changes import Change, CommandStatement, Preparation, QueryInfo, State
 from sql.engine.entities import CommandStatus, CurrentStatus, Entity, WarningEntity
-from sql.engine.launching import QueryLauncher
-from sql.engine.logged_plans import change_of, change_to_json, sized
+from sql.engine.launching import LoweredQuery, QueryLauncher
+from sql.engine.logged_plans import change_of, sized
+from sql.engine.preparing import CommandPreparer, PreparedCommand, Sandbox, command_of
 from sql.engine.registered_schemas import StatementSchemas, register_schemas
-from sql.engine.settings import NATIVE, SqlConfig
+from sql.engine.settings import SqlConfig
 from sql.engine.topic_rules import matches_any
-from sql.engine.topics import Topics
+from sql.engine.topics import Topics, TopicShape
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
 from sql.parse import parse
@@ -51,6 +50,7 @@ from sql.syntax.statements import SourceKind
 
 logger = logging.getLogger(__name__)
 
+OFFSETS_PER_COMMAND = 2  # its record, and the marker of its transaction
 TRIES = 20  # of servers that write at the same time
 SUCCESS = "SUCCESS"
 ERROR = "ERROR"
@@ -93,8 +93,6 @@ class Commands:
     _replaying: bool = False
     _ended: list[str] = field(default_factory=list)  # during a replay: queries that were dropped
     _next_number: int = 0
-    # The statement that was tried just now, which need not be tried again to be executed.
-    _topology_made: str = ""
 
     # --- start and end ------------------------------------------------------------------------
 
@@ -117,17 +115,19 @@ class Commands:
             self._ended.clear()
             self._start_queries()
 
-    def start_with(self, state: State, next_number: int) -> None:
+    def start_with(
+        self, state: State, next_number: int, lowered: Mapping[str, LoweredQuery]
+    ) -> None:
         """Start the queries of a state that did not come from the log."""
         with self._lock:
             self.state = state
             self._next_number = next_number
-            self._start_queries()
+            self._start_queries(lowered)
 
-    def _start_queries(self) -> None:
+    def _start_queries(self, lowered: Mapping[str, LoweredQuery] | None = None) -> None:
         for query in list(self.state.queries.values()):
             self.launcher.begin(query)  # for one whose server died as it was logged
-            self._launch(query)
+            self._launch(query, (lowered or {}).get(query.id))
 
     def close(self) -> None:
         """Stop the queries; they continue after the next start."""
@@ -166,25 +166,37 @@ class Commands:
 
     # --- statements ---------------------------------------------------------------------------
 
-    def tried(
+    def sandbox(self) -> Sandbox:
+        """A copy of the state, on which the commands of a request are prepared."""
+        state = self.state
+        number, step = self._following
+        return Sandbox(state.copy(), self.config, self.topics, number, step, state, self._tap_of)
+
+    @property
+    def _following(self) -> tuple[int, int]:
+        """The number of the next command, and the distance to the one after it."""
+        if self.log is None:
+            return self._next_number, 1
+        return self.log.next_offset, OFFSETS_PER_COMMAND
+
+    def prepared(
         self,
-        state: State,
+        sandbox: Sandbox,
         statement: CommandStatement,
         text: str,
         properties: Mapping[str, object],
-    ) -> Change:
-        """What a statement would do to a state, which is changed; nothing else happens."""
-        properties = with_engine(properties, self.config)
-        change = self._prepared(state, statement, text, properties, StatementSchemas(self.registry))
-        if change.warning is None:
-            state.apply(change)
-        return change
+    ) -> PreparedCommand:
+        """A statement as it would be logged and applied; only the sandbox changes."""
+        topic = None if self.log is None else self.log.topic
+        preparer = CommandPreparer(self.functions, self.registry, self.launcher, topic)
+        return preparer.prepared(sandbox, statement, text, properties)
 
-    def execute(
-        self, statement: CommandStatement, text: str, properties: Mapping[str, object]
-    ) -> Entity:
-        """Log a statement and execute it."""
-        properties = with_engine(properties, self.config)
+    def _tap_of(self, query_id: str) -> Tap:
+        running = self.running.get(query_id)
+        return Tap() if running is None else running.tap
+
+    def execute(self, prepared: PreparedCommand) -> Entity:
+        """Log a command and apply it; it is prepared again if something has changed since."""
         with self._lock:
             if self.degraded is not None:
                 raise Degraded(
@@ -193,10 +205,10 @@ class Commands:
                     hint="repair the topic, then restart the server",
                 )
             if self.log is None:
-                return self._execute_unlogged(statement, text, properties)
+                return self._execute_unlogged(prepared)
             for _ in range(TRIES):
                 try:
-                    return self._execute(self.log, statement, text, properties)
+                    return self._execute(self.log, prepared)
                 except TakenOver:
                     continue
             raise StatementFailed(
@@ -205,130 +217,73 @@ class Commands:
                 hint="send it again",
             )
 
-    def _execute(
-        self,
-        log: CommandLog,
-        statement: CommandStatement,
-        text: str,
-        properties: Mapping[str, object],
-    ) -> Entity:
-        change, schemas = self._prepared_to_log(log, statement, text, properties)
-        if change.warning is not None:
-            return WarningEntity(text, change.warning)
-        self.provide(change)
-        command = self._command(change, text, properties, schemas)
-        command = decode(*encode(command), log.topic, log.next_offset)  # as all servers read it
-        # What cannot be read again must not be logged, and what is logged is executed at once.
-        logged = sized(change_of(command, self.functions), self.topics)
+    def _execute(self, log: CommandLog, given: PreparedCommand) -> Entity:
+        prepared = self._current(log, given)
+        change, command = prepared.change, prepared.command
+        if command is None:
+            return WarningEntity(prepared.text, change.warning or "")
+        shape = self.provide(change)
         offset = log.append(command)
         self._by_offset.clear()
-        self._apply(LoggedCommand(offset, command), logged)
+        self._apply(LoggedCommand(offset, command), sized(change, shape), prepared.lowered)
         self._clean_up(change)
-        return CurrentStatus(text, change.command_id, self._by_offset.pop(offset), offset)
+        if prepared is given:
+            given.sandbox.expected = self.state
+        return CurrentStatus(prepared.text, change.command_id, self._by_offset.pop(offset), offset)
 
-    def _command(
-        self,
-        change: Change,
-        text: str,
-        properties: Mapping[str, object],
-        schemas: StatementSchemas,
-    ) -> Command:
-        """The command of a change, with its plan and the settings that had an influence on it."""
-        makes = change.made is not None or change.query is not None
-        return Command(
-            change.command_id,
-            text,
-            properties,
-            schemas.answers or schemas.logged,
-            original=self.config.kept if makes else {},
-            plan=change_to_json(change),
-        )
-
-    def _prepared_to_log(
-        self,
-        log: CommandLog,
-        statement: CommandStatement,
-        text: str,
-        properties: Mapping[str, object],
-    ) -> tuple[Change, StatementSchemas]:
-        """The change of a statement, after all that was logged before it."""
-        if log.is_writer and not self._unapplied:
-            # If another server has written since, our command will be refused, and tried again. So
-            # what we know is good enough to carry a statement out, but not to refuse it.
-            schemas = StatementSchemas(self.registry)
-            try:
-                change = self._prepared(self.state, statement, text, properties, schemas)
-            except MillstreamError as error:
-                logger.debug("%s is checked again: %s", text, error)
-            else:
-                if change.warning is None:
-                    return change, schemas
+    def _current(self, log: CommandLog, prepared: PreparedCommand) -> PreparedCommand:
+        """The command after all that was logged before it."""
+        is_known = log.is_writer and not self._unapplied and prepared.change.warning is None
+        if is_known and prepared.is_current(self.state, log.next_offset):
+            # If another server has written since, our command will be refused, and tried again.
+            return prepared
         log.take_over()
         try:
             self._read_on()
         except MillstreamError:
             log.resign()  # so that all is read before anything is written
             raise
-        schemas = StatementSchemas(self.registry)
-        return self._prepared(self.state, statement, text, properties, schemas), schemas
+        if prepared.is_current(self.state, log.next_offset):
+            return prepared
+        return self._prepared_again(prepared)
 
-    def _execute_unlogged(
-        self, statement: CommandStatement, text: str, properties: Mapping[str, object]
-    ) -> Entity:
-        schemas = StatementSchemas(self.registry)
-        change = self._prepared(self.state, statement, text, properties, schemas)
+    def _prepared_again(self, prepared: PreparedCommand) -> PreparedCommand:
+        return self.prepared(self.sandbox(), prepared.statement, prepared.text, prepared.properties)
+
+    def _execute_unlogged(self, given: PreparedCommand) -> Entity:
+        prepared = given
+        if not given.is_current(self.state, self._next_number):
+            prepared = self._prepared_again(given)
+        change = prepared.change
         if change.warning is not None:
-            return WarningEntity(text, change.warning)
-        self.provide(change)
+            return WarningEntity(prepared.text, change.warning)
+        shape = self.provide(change)
         number, self._next_number = self._next_number, self._next_number + 1
-        change = self._prepared(self.state, statement, text, properties, schemas, number)
-        status = self._carry_out(change)
+        status = self._carry_out(sized(change, shape), prepared.lowered)
         self._clean_up(change)
-        return CurrentStatus(text, change.command_id, status, number)
-
-    def _prepared(
-        self,
-        state: State,
-        statement: CommandStatement,
-        text: str,
-        properties: Mapping[str, object],
-        schemas: StatementSchemas,
-        number: int | None = None,
-    ) -> Change:
-        """The change of a statement; as the command of a number, or as if it were the next one."""
-        preparation = Preparation(
-            state,
-            self.functions,
-            self.config.with_session(properties),
-            properties,
-            schemas,
-            self.topics,
-            self.config.kept,
-            replayed=bool(schemas.logged) or self._replaying,
-        )
-        following = self._next_number if self.log is None else self.log.next_offset
-        following += len(state.queries) - len(self.state.queries)  # of statements tried before it
-        change = preparation.prepare(statement, text, following if number is None else number)
-        made, self._topology_made = self._topology_made, ""
-        if change.query is not None and number is None and made != text:
-            self.launcher.check(change.query)
-            self._topology_made = text
-        return change
+        if prepared is given:
+            given.sandbox.expected = self.state
+        return CurrentStatus(prepared.text, change.command_id, status, number)
 
     # --- around a change ----------------------------------------------------------------------
 
-    def provide(self, change: Change) -> None:
-        """Create the topic and the schemas that a change needs."""
+    def provide(self, change: Change) -> TopicShape | None:
+        """Create the topic and the schemas that a change needs; the size of the topic."""
         made = change.made
         if made is None:
-            return
-        self.topics.ensure(
+            return None
+        shape = self.topics.ensure(
             made.topic,
             partitions=made.partitions,
             replicas=made.replicas,
             configs=_topic_configs(made),
         )
         register_schemas(made, self.registry)
+        return shape
+
+    def shape(self, change: Change) -> TopicShape | None:
+        """The size of the topic of the source that a change makes; None if there is none."""
+        return None if change.made is None else self.topics.shape(change.made.topic)
 
     def _clean_up(self, change: Change) -> None:
         if change.dropped is not None and change.delete_topic:
@@ -381,7 +336,12 @@ class Commands:
         else:
             logger.info("logged the plans of %d old commands", len(self._unpinned))
 
-    def _apply(self, logged: LoggedCommand, change: Change | None = None) -> None:
+    def _apply(
+        self,
+        logged: LoggedCommand,
+        change: Change | None = None,
+        lowered: LoweredQuery | None = None,
+    ) -> None:
         """Execute a command; raises an outage of the cluster, before anything is changed."""
         command = logged.command
         try:
@@ -392,7 +352,7 @@ class Commands:
             status = _failed(logged, error)
         else:
             try:
-                status = self._carry_out(change)
+                status = self._carry_out(change, lowered)
             except Exception as error:  # whatever it is, the commands after it must be executed
                 status = _failed(logged, error)
         self._by_offset[logged.offset] = status
@@ -401,7 +361,8 @@ class Commands:
     def _replayed(self, logged: LoggedCommand) -> Change:
         if logged.command.plan is None:
             return self._planned_again(logged)
-        return sized(change_of(logged.command, self.functions), self.topics)
+        change = change_of(logged.command, self.functions)
+        return sized(change, self.shape(change))
 
     def _planned_again(self, logged: LoggedCommand) -> Change:
         """What a command of version 1 does, under the settings of this server."""
@@ -422,11 +383,13 @@ class Commands:
         )
         change = preparation.prepare(statement, command.statement, logged.offset)
         if change.warning is None and self._replaying:
-            planned = self._command(change, command.statement, command.properties, schemas)
+            planned = command_of(
+                change, command.statement, command.properties, schemas, self.config
+            )
             self._unpinned[logged.offset] = replace(planned, pins=logged.offset)
         return change
 
-    def _carry_out(self, change: Change) -> CommandStatus:
+    def _carry_out(self, change: Change, lowered: LoweredQuery | None = None) -> CommandStatus:
         # Readers keep the state they have: it is never changed, only replaced.
         following = self.state.copy()
         following.apply(change)
@@ -443,7 +406,7 @@ class Commands:
                 self.launcher.discard([query_id])
         if change.query is not None and not self._replaying:
             self.launcher.begin(change.query)
-            self._launch(change.query)
+            self._launch(change.query, lowered)
         for query_id in change.paused:
             if query_id in self.running:
                 self.running[query_id].runtime.pause()
@@ -453,25 +416,19 @@ class Commands:
         made = None if change.query is None else change.query.id
         return CommandStatus(SUCCESS, change.message, made)
 
-    def _launch(self, query: QueryInfo) -> None:
+    def _launch(self, query: QueryInfo, lowered: LoweredQuery | None = None) -> None:
         """Start a query; one of the same id is replaced, and its state and offsets stay."""
         replaced = self.running.pop(query.id, None)
         if replaced is not None:
             replaced.runtime.stop()
-        where = self._where(query)
         tap = Tap() if replaced is None else replaced.tap
-        runtime = self.launcher.runtime(query, tap)
-        self.running[query.id] = LaunchedQuery(query, runtime, where, tap)
+        if lowered is None or (replaced is not None and lowered.tap is not tap):
+            lowered = self.launcher.lowered_if_possible(query, tap)
+        runtime = self.launcher.runtime(query, lowered)
+        self.running[query.id] = LaunchedQuery(query, runtime, lowered.where, lowered.tap)
         if query.id in self.state.paused:
             runtime.pause()
         runtime.start()
-
-    def _where(self, query: QueryInfo) -> Materialized | None:
-        try:
-            return self.launcher.where(query)
-        except Exception as error:  # the query fails on its own, and its failures say why
-            logger.warning("cannot find the rows of query %s: %s", query.id, error)
-            return None
 
 
 def _is_outage(error: Exception) -> bool:
@@ -493,17 +450,6 @@ def _pinned(logged: LoggedCommand, pin: Command | None) -> LoggedCommand:
     if pin is None or command.plan is not None or pin.statement != command.statement:
         return logged
     return LoggedCommand(logged.offset, replace(pin, pins=None))
-
-
-def with_engine(properties: Mapping[str, object], config: SqlConfig) -> Mapping[str, object]:
-    """The settings of a statement, with the engine that its query stays on.
-
-    State and offsets are the engine's: a server that is started with another one must not take
-    queries along. The native engine is what a statement without a word of it means.
-    """
-    if "engine" in properties or config["engine"] == NATIVE:
-        return properties
-    return {**properties, "engine": config["engine"]}
 
 
 def _topic_configs(source: SourceInfo) -> dict[str, str]:

@@ -5,8 +5,8 @@
         for row in engine.query("SELECT * FROM orders EMIT CHANGES LIMIT 2;").rows():
             print(row.values)
 
-The life of a statement: split and substituted, parsed, tried with the whole request on a copy of
-the state, then executed: commands through the log (commands.py), everything else at once.
+The life of a statement: split and substituted, parsed, prepared with the whole request in a sandbox
+(preparing.py), then executed: commands through the log (commands.py), everything else at once.
 """
 
 import errno
@@ -32,8 +32,7 @@ from sql.connector_masks import masked
 from sql.engine import entities as en
 from sql.engine.asserting import schema_problem, topic_problem, wait_until_holds
 from sql.engine.bounded import OnProgress, Wait, run_bounded
-from sql.engine.changes import COMMANDS, State, named
-from sql.engine.changes import Command as CommandStatement
+from sql.engine.changes import COMMANDS, CommandStatement, State, named
 from sql.engine.commands import Commands
 from sql.engine.connectors import Connectors
 from sql.engine.entities import Entity
@@ -42,6 +41,7 @@ from sql.engine.insert_records import InsertedRecord, RecordBuilder, RowEncoders
 from sql.engine.launching import QueryLauncher
 from sql.engine.local_endpoints import LocalEndpoints
 from sql.engine.pinned_plans import PinnedPlans
+from sql.engine.preparing import PreparedCommand
 from sql.engine.printed_topic import PrintedTopic
 from sql.engine.processing_log import COLUMNS, LogTopic, ProcessingLog
 from sql.engine.queries_file import FileStatement, QueriesFile
@@ -313,26 +313,26 @@ class Engine:
         return self.execute_in(Session.of(self.config, properties, variables), text)
 
     def execute_in(self, session: Session, text: str) -> list[Entity]:
-        """Execute statements in a session; all of them are tried on a copy first."""
+        """Execute statements in a session; all of them are prepared in a sandbox first."""
         if self._follower is not None:
             self.commands.follow()  # what others wrote a moment ago counts
         trial = Trial(
-            self.config,
             self.commands,
             session.copy(),
-            self.state.copy(),
+            self.commands.sandbox(),
             self.transient_queries.push_queries,
             self.record_builder,
             self.headless,
         )
+        tried: list[tuple[ParsedStatement, PreparedCommand | None]] = []
         for parsed in self._parsed(text, trial.session):
             with of_statement(parsed.text):
-                trial.run(parsed)
+                tried.append((parsed, trial.run(parsed)))
         found: list[Entity] = []
         try:
-            for parsed in self._parsed(text, session):
+            for parsed, prepared in tried:
                 with of_statement(parsed.text):
-                    entity = self._run(session, parsed)
+                    entity = self._run(session, parsed, prepared)
                 if entity is not None:
                     found.append(entity)
         except SqlError as error:
@@ -357,10 +357,12 @@ class Engine:
                 script = script_text(self.machine.files, each.statement.path)
                 yield from self._parsed(script, session, depth + 1)
 
-    def _run(self, session: Session, parsed: ParsedStatement) -> Entity | None:
+    def _run(
+        self, session: Session, parsed: ParsedStatement, prepared: PreparedCommand | None
+    ) -> Entity | None:
         statement, text = parsed.statement, parsed.text
         if isinstance(statement, COMMANDS):
-            return self._command(session, statement, text)
+            return self._command(session, statement, text, prepared)
         if isinstance(statement, SESSION_STATEMENTS):
             session.change(self.config, statement)
             return None
@@ -379,7 +381,13 @@ class Engine:
             case _:
                 return self._answering.answer(session, statement, text)
 
-    def _command(self, session: Session, statement: CommandStatement, text: str) -> Entity:
+    def _command(
+        self,
+        session: Session,
+        statement: CommandStatement,
+        text: str,
+        prepared: PreparedCommand | None,
+    ) -> Entity:
         if isinstance(statement, st.ControlQuery) and statement.query_id is not None:
             pushed = named(self.transient_queries.push_queries, statement.query_id)
             if pushed is not None:
@@ -387,7 +395,10 @@ class Engine:
                     raise StatementFailed(f"Unknown queryId: {statement.query_id}")
                 pushed.close()
                 return en.TerminatedQuery(text, pushed.query_id, was_terminated=True)
-        return self.commands.execute(statement, text, dict(session.properties))
+        if prepared is None:  # the push query that it was to end has ended
+            sandbox = self.commands.sandbox()
+            prepared = self.commands.prepared(sandbox, statement, text, dict(session.properties))
+        return self.commands.execute(prepared)
 
     def record_builder(self, state: State, session: Session) -> RecordBuilder:
         """A builder of records for INSERT statements, for a state."""

@@ -54,6 +54,17 @@ FAIL_ON_DESERIALIZATION = "ksql.fail.on.deserialization.error"
 FAIL_ON_PRODUCTION = "ksql.fail.on.production.error"
 
 
+@dataclass(frozen=True, slots=True)
+class LoweredQuery:
+    """A persistent query on its engine, before it starts."""
+
+    tap: Tap
+    # None: it runs on Spark, or lowering failed.
+    topology: Topology | None = None
+    # Where the rows of its table are, if it has one.
+    where: Materialized | None = None
+
+
 @dataclass(slots=True)
 class QueryLauncher:
     """Creates the runtimes of queries, on one broker and in one data directory."""
@@ -101,8 +112,35 @@ class QueryLauncher:
             return None if scan is None else where_rows_are(scan, context)
         return where_rows_are(query.planned.plan, context)
 
-    def runtime(self, query: QueryInfo, tap: Tap) -> QueryRuntime:
-        """A persistent query, ready to start."""
+    def lowered(self, query: QueryInfo, tap: Tap) -> LoweredQuery:
+        """Lower a query; refused if that is impossible, or if its engine cannot run it."""
+        topology, where = self.topology(query, tap)
+        if not runs_on_spark(query):
+            return LoweredQuery(tap, topology, where)
+        self.spark.check()
+        plan, config = query.planned.plan, self.config_of(query)
+        if config[SETTING] == PER_BATCH and isinstance(plan, Sink):
+            stateful_step(plan)
+        return LoweredQuery(tap, where=self.where(query))
+
+    def lowered_if_possible(self, query: QueryInfo, tap: Tap) -> LoweredQuery:
+        """Lower a query that was checked before; if it fails, it fails again when it starts."""
+        try:
+            if not runs_on_spark(query):
+                return LoweredQuery(tap, *self.topology(query, tap))
+        except Exception as error:  # its runtime reports it
+            logger.debug("query %s cannot be lowered: %s", query.id, error)
+        return LoweredQuery(tap, where=self._where_if_possible(query))
+
+    def _where_if_possible(self, query: QueryInfo) -> Materialized | None:
+        try:
+            return self.where(query)
+        except Exception as error:  # the query fails on its own, and its failures say why
+            logger.warning("cannot find the rows of query %s: %s", query.id, error)
+            return None
+
+    def runtime(self, query: QueryInfo, lowered: LoweredQuery) -> QueryRuntime:
+        """A persistent query, ready to start; a restart lowers it again."""
         config = self.config_of(query)
         if runs_on_spark(query):
             return self.spark.runtime(
@@ -112,9 +150,10 @@ class QueryLauncher:
                 describe=lambda: self._described(query),
                 retry=_retry_policy(config),
             )
+        tap, unused = lowered.tap, [] if lowered.topology is None else [lowered.topology]
         return AppRuntime(
             self.application_id(query.id),
-            lambda: self.topology(query, tap)[0],
+            lambda: unused.pop() if unused else self.topology(query, tap)[0],
             target=self.target if self.shared is None else self.shared,
             machine=self.machine,
             settings=self._settings(
@@ -129,15 +168,6 @@ class QueryLauncher:
             return self.topology(query)[0].describe()
         except MillstreamError:
             return ""  # the query cannot run, and its failures say why
-
-    def check(self, query: QueryInfo) -> None:
-        """Refuse a query if its topology cannot be built, or its engine cannot run it."""
-        self.topology(query)
-        if runs_on_spark(query):
-            self.spark.check()
-            plan, config = query.planned.plan, self.config_of(query)
-            if config[SETTING] == PER_BATCH and isinstance(plan, Sink):
-                stateful_step(plan)
 
     def begin(self, query: QueryInfo) -> None:
         """Decide where a new persistent query begins, if that is the end of its topics."""

@@ -19,7 +19,8 @@ from typing import TypeVar
 from sql.catalog import SourceInfo
 from sql.command_log import Command
 from sql.datatypes import DataType
-from sql.engine.changes import Change, QueryInfo, TopicShapes
+from sql.engine.changes import Change, QueryInfo
+from sql.engine.topics import TopicShape
 from sql.errors import SqlError, StatementFailed
 from sql.functions.registry import FunctionRegistry, Overload
 from sql.planner import PlannedQuery
@@ -179,9 +180,8 @@ class _DocumentReader:
         return self.member(name, tuple) or ()
 
 
-def sized(change: Change, topics: TopicShapes) -> Change:
+def sized(change: Change, shape: TopicShape | None) -> Change:
     """A change that makes a source with the size that its topic has now, if there is one."""
-    shape = None if change.made is None else topics.shape(change.made.topic)
     if change.made is None or shape is None:
         return change
     made = replace(change.made, partitions=shape.partitions, replicas=shape.replicas)

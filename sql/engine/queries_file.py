@@ -1,6 +1,6 @@
 """QueriesFile: the statements of a headless server, planned once and pinned.
 
-    read the pins -> try all statements -> create topics -> write new pins -> start the queries
+    read the pins -> plan all statements -> create topics -> write new pins -> start the queries
 
 A pinned statement whose sources and SET properties are unchanged runs its pinned plan, whatever the
 settings and the planner of the server. If it or its sources were edited, it is planned again with
@@ -14,12 +14,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sql.backends.native.tap import Tap
 from sql.command_log import Command, decode, encode
-from sql.engine.changes import Change, Preparation, QueryInfo, State
-from sql.engine.changes import Command as CommandStatement
-from sql.engine.commands import TRIES, Commands, with_engine
+from sql.engine.changes import Change, CommandStatement, Preparation, QueryInfo, State
+from sql.engine.commands import TRIES, Commands
+from sql.engine.launching import LoweredQuery
 from sql.engine.logged_plans import change_of, change_to_json, sized
 from sql.engine.pinned_plans import PinMatch, PinnedPlans
+from sql.engine.preparing import with_engine
 from sql.engine.registered_schemas import StatementSchemas
 from sql.engine.settings import NATIVE
 from sql.errors import StatementFailed, of_statement
@@ -51,12 +53,11 @@ class QueriesFile:
         self.pinned.open()
         for _ in range(TRIES):
             matches = self.pinned.matched([each.statement for each in statements])
-            first = self.pinned.next_number
-            _Pass(self.commands, first, is_trial=True).run(statements, matches)
-            carried_out = _Pass(self.commands, first, is_trial=False)
-            carried_out.run(statements, matches)
-            if self.pinned.write(carried_out.pins.items()):
-                self.commands.start_with(carried_out.state, carried_out.next_number)
+            planned = _PlannedFile(self.commands, self.pinned.next_number)
+            planned.add_all(statements, matches)
+            state = planned.provided()
+            if self.pinned.write(planned.pins.items()):
+                self.commands.start_with(state, planned.next_number, planned.lowered)
                 return
             self.pinned.read()
         raise StatementFailed(
@@ -66,25 +67,35 @@ class QueriesFile:
         )
 
 
-class _Pass:
-    """All statements, one after the other: tried, or with their topics and schemas created."""
+class _PlannedFile:
+    """The changes of all statements, planned one after the other on a state of their own."""
 
-    def __init__(self, commands: Commands, next_number: int, *, is_trial: bool) -> None:
-        self.state = State()
+    def __init__(self, commands: Commands, next_number: int) -> None:
         self.next_number = next_number
         self.pins: dict[int, Command] = {}  # plans that are not pinned yet, by number
+        self.lowered: dict[str, LoweredQuery] = {}
         self._commands = commands
-        self._is_trial = is_trial
+        self._state = State()
+        self._changes: list[tuple[str, Change]] = []
 
-    def run(self, statements: Sequence[FileStatement], matches: Sequence[PinMatch | None]) -> None:
+    def add_all(
+        self, statements: Sequence[FileStatement], matches: Sequence[PinMatch | None]
+    ) -> None:
+        """Plan statements, or take their pinned plans."""
         for each, match in zip(statements, matches, strict=True):
             with of_statement(each.text):
                 change = self._pinned(each, match) or self._planned(each, match)
-                if change.warning is not None:
-                    continue
-                if not self._is_trial:
-                    self._commands.provide(change)
-                self.state.apply(sized(change, self._commands.topics))
+                if change.warning is None:
+                    self._changes.append((each.text, change))
+                    self._state.apply(sized(change, self._commands.shape(change)))
+
+    def provided(self) -> State:
+        """The state after all changes, for which topics and schemas are created."""
+        state = State()
+        for text, change in self._changes:
+            with of_statement(text):
+                state.apply(sized(change, self._commands.provide(change)))
+        return state
 
     def _pinned(self, given: FileStatement, match: PinMatch | None) -> Change | None:
         """What the plan of a statement does; None if it does not fit what is there now."""
@@ -115,13 +126,12 @@ class _Pass:
             try:
                 change = _continued(before, change, change.query)
             except StatementFailed as error:
-                if self._is_trial:
-                    logger.warning(
-                        "query %s ends and a new one starts: its statement or its sources were "
-                        "edited, and its state cannot be used: %s",
-                        before.id,
-                        error.message,
-                    )
+                logger.warning(
+                    "query %s ends and a new one starts: its statement or its sources were "
+                    "edited, and its state cannot be used: %s",
+                    before.id,
+                    error.message,
+                )
                 properties = with_engine(given.properties, self._commands.config)
                 return self._new(given, properties, pinned.original)
         return self._to_pin(given, change, properties, pinned.original, schemas, match.pin.number)
@@ -151,7 +161,7 @@ class _Pass:
     ) -> Change:
         commands = self._commands
         preparation = Preparation(
-            self.state,
+            self._state,
             commands.functions,
             commands.config.with_kept(original, properties),
             properties,
@@ -159,10 +169,7 @@ class _Pass:
             commands.topics,
             original,
         )
-        change = preparation.prepare(given.statement, given.text, number)
-        if change.query is not None and self._is_trial:
-            commands.launcher.check(change.query)
-        return change
+        return preparation.prepare(given.statement, given.text, number)
 
     def _to_pin(
         self,
@@ -186,11 +193,14 @@ class _Pass:
         )
         command = decode(*encode(command), "configs", number)
         self.pins[number] = command
-        return change_of(command, self._commands.functions)
+        change = change_of(command, self._commands.functions)
+        if change.query is not None:
+            self.lowered[change.query.id] = self._commands.launcher.lowered(change.query, Tap())
+        return change
 
     def _basis(self, given: FileStatement, change: Change) -> dict[str, object]:
         """What a plan depends on besides its statement and the settings that are kept."""
-        query, catalog = change.query, self.state.catalog
+        query, catalog = change.query, self._state.catalog
         names = {change.made.name} if change.made is not None else set()
         if query is not None:
             names |= {*query.planned.sources}

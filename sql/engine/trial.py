@@ -1,4 +1,4 @@
-"""Trial: validates a request on a copy of the state, before any of it is executed."""
+"""Trial: validates a request in a sandbox, before any of it is executed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sql.engine.changes import COMMANDS, State, named
 from sql.engine.commands import Commands
 from sql.engine.insert_records import RecordBuilder
+from sql.engine.preparing import PreparedCommand, Sandbox
 from sql.engine.session import SESSION_STATEMENTS, Session
-from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 from sql.parse import ParsedStatement
 from sql.syntax import statements as st
@@ -17,34 +17,38 @@ class WrongEndpoint(StatementFailed):
     """A query where statements are expected, or the other way round; ksqlDB's error 40002."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Trial:
-    """Validates a request on a copy of the state, so that all of it is executed or nothing."""
+    """Validates a request in a sandbox, so that all of it is executed or nothing."""
 
-    config: SqlConfig
     commands: Commands
     session: Session
-    state: State
+    sandbox: Sandbox
     # The push queries that run: TERMINATE ends them without a command.
     push_queries: Mapping[str, object]
     record_builder: Callable[[State, Session], RecordBuilder]
     headless: bool = False
 
-    def run(self, parsed: ParsedStatement) -> None:
-        """Validate one statement; statements that only show something are not validated."""
+    def run(self, parsed: ParsedStatement) -> PreparedCommand | None:
+        """Validate a statement, and prepare it if it is a command.
+
+        Statements that only show something are not validated.
+        """
         statement = parsed.statement
         if self.headless:
             check_headless(parsed)
         if isinstance(statement, SESSION_STATEMENTS):
-            self.session.change(self.config, statement)
+            self.session.change(self.sandbox.config, statement)
         elif isinstance(statement, COMMANDS):
             if not self._ends_push_query(statement):
-                self.commands.tried(self.state, statement, parsed.text, self.session.properties)
+                properties = dict(self.session.properties)
+                return self.commands.prepared(self.sandbox, statement, parsed.text, properties)
         elif isinstance(statement, st.InsertValues):
-            record_builder = self.record_builder(self.state, self.session)
+            record_builder = self.record_builder(self.sandbox.state, self.session)
             record_builder.target(statement.target)
         elif isinstance(statement, REFUSED):
             raise wrong_statement(statement)
+        return None
 
     def _ends_push_query(self, statement: st.Statement) -> bool:
         return (
