@@ -10,7 +10,7 @@ and the whole key after them if an expression of it is not a column. After an Ex
 columns come last (KSQL_SYNTH_0 and so on). After an Aggregate it has the aggregates, WINDOWSTART
 and WINDOWEND if there is a window, and the key: the rules of GROUP BY let nothing else be used.
 After a Project it has what was selected: without the key if a Sink follows, with it if the rows are
-sent to a client.
+sent to a client. A Project before others has only what the steps after it need (sql/rewrite).
 
 Steps whose rows are a table's (`is_table`) carry updates: a row replaces the one with the same key,
 and no row deletes it. Names of steps are the paths of stores and internal topics: changing one is a
@@ -56,6 +56,8 @@ class Scan:
     # Whether a table is kept in a store of its own, so that it can be asked.
     materialized: bool = False
     earlier_rows: tuple[tuple[Column, ...], ...] = ()  # of a table, in its store
+    # The places of the columns that a table keeps in its store; None: all. `shape` has only these.
+    kept: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ the State is all that happens there, so that a whole request can be tried on a c
 schemas and running queries follow the Change, in the engine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -19,6 +19,7 @@ from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
 from sql.planner import PlannedQuery, Planner
 from sql.planner.upgrades import check_upgrade, upgraded
+from sql.rewrite import RULES, Rule, rewritten
 from sql.syntax import statements as st
 
 Q = TypeVar("Q")
@@ -169,6 +170,7 @@ class Preparation:
     original: Mapping[str, object] = field(default_factory=dict)
     # A statement that is replayed was checked before: its topics may have changed since.
     replayed: bool = False
+    rules: Sequence[Rule] = RULES
 
     def prepare(self, statement: CommandStatement, text: str, number: int) -> Change:
         """The change of a statement, as the command of a number; StatementFailed if invalid."""
@@ -287,7 +289,8 @@ class Preparation:
     def _plan(
         self, statement: st.CreateAsSelect | st.InsertSelect, text: str
     ) -> PlannedQuery | None:
-        return self._planner(self.state.catalog).plan(statement, text)
+        planned = self._planner(self.state.catalog).plan(statement, text)
+        return None if planned is None else rewritten(planned, self.rules)
 
     def _planner(self, catalog: Catalog) -> Planner:
         return Planner(catalog, self.functions, self.config, self.schemas)

@@ -380,6 +380,7 @@ class Commands:
             self.topics,
             self.config.kept,
             replayed=True,
+            rules=(),  # its stores and internal topics have whole rows
         )
         change = preparation.prepare(statement, command.statement, logged.offset)
         if change.warning is None and self._replaying:

@@ -77,6 +77,7 @@ def _query_to_json(query: QueryInfo, made: SourceInfo | None) -> Json:
         "createsSink": planned.creates_sink,
         "queryId": planned.query_id,
         "emit": to_json(planned.emit),
+        "rules": to_json(planned.rules),
     }
     return {name: each for name, each in found.items() if each not in EMPTY}
 
@@ -144,6 +145,7 @@ def _query_of(
         creates_sink=bool(given.get("createsSink")),
         query_id=reader.member("queryId", str),
         emit=reader.member("emit", Emit) or Emit.CHANGES,
+        rules=reader.names("rules"),
     )
     return QueryInfo(
         query_id,

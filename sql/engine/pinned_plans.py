@@ -84,6 +84,11 @@ class PinnedPlans:
         return Pin(int(number), replace(command, id=command_id), printed, slot)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no plan was ever pinned."""
+        return not self._pins
+
+    @property
     def next_number(self) -> int:
         """The number of the next new statement; those of pins are never used again."""
         return max(self._pins, default=-1) + 1

@@ -27,6 +27,7 @@ from sql.engine.settings import NATIVE
 from sql.errors import StatementFailed, of_statement
 from sql.planner.plan_json import from_json, to_json
 from sql.planner.upgrades import check_upgrade, upgraded
+from sql.rewrite import RULES, Rule
 from sql.syntax import statements as st
 
 logger = logging.getLogger(__name__)
@@ -53,7 +54,9 @@ class QueriesFile:
         self.pinned.open()
         for _ in range(TRIES):
             matches = self.pinned.matched([each.statement for each in statements])
-            planned = _PlannedFile(self.commands, self.pinned.next_number)
+            # Queries of a version that pinned no plans have left whole rows in their stores.
+            rules = () if self.pinned.is_empty else RULES
+            planned = _PlannedFile(self.commands, self.pinned.next_number, rules)
             planned.add_all(statements, matches)
             state = planned.provided()
             if self.pinned.write(planned.pins.items()):
@@ -70,8 +73,9 @@ class QueriesFile:
 class _PlannedFile:
     """The changes of all statements, planned one after the other on a state of their own."""
 
-    def __init__(self, commands: Commands, next_number: int) -> None:
+    def __init__(self, commands: Commands, next_number: int, rules: Sequence[Rule]) -> None:
         self.next_number = next_number
+        self._rules = rules
         self.pins: dict[int, Command] = {}  # plans that are not pinned yet, by number
         self.lowered: dict[str, LoweredQuery] = {}
         self._commands = commands
@@ -168,6 +172,7 @@ class _PlannedFile:
             schemas,
             commands.topics,
             original,
+            rules=self._rules,
         )
         return preparation.prepare(given.statement, given.text, number)
 

@@ -20,6 +20,7 @@ from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
 from sql.planner import PlannedQuery, Planner
+from sql.rewrite import rewritten
 from sql.rows.row_format import Row
 from sql.syntax import statements as st
 from sql.syntax.queries import Emit
@@ -90,7 +91,7 @@ class TransientQueries:
         planned = planner.plan(statement)
         if planned is None:
             raise StatementFailed("the statement has no effect: the source already exists")
-        return planned
+        return rewritten(planned)
 
     def _push(self, session: Session, statement: st.Select, text: str) -> PushQuery:
         planned = self.planned(session, statement)

@@ -3,7 +3,7 @@
 The last step comes first, and what it takes is below it, further to the right.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sql.plan import (
     Aggregate,
@@ -27,9 +27,12 @@ AnyJoin = StreamJoin | StreamTableJoin | TableJoin | ForeignKeyJoin
 INDENT = "   "
 
 
-def explain_text(plan: PlanNode) -> str:
-    """All steps of a plan, one on a line."""
-    return "\n".join(_lines(plan, 0))
+def explain_text(plan: PlanNode, rules: Sequence[str] = ()) -> str:
+    """All steps of a plan, one on a line, and the rules that have rewritten it."""
+    lines = list(_lines(plan, 0))
+    if rules:
+        lines.append(f"Rewritten by: {', '.join(rules)}")
+    return "\n".join(lines)
 
 
 def inputs(node: PlanNode) -> tuple[PlanNode, ...]:

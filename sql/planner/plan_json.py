@@ -7,7 +7,8 @@ and are looked up again by the types of their parameters; other values that JSON
 {"list": [...]}.
 
 Command logs hold these documents for good. A class or field that is renamed must still be read
-under its old name, and a new field needs a default; tests/cases/command_log has old documents.
+under its old name. A new field needs a default, and is left out while it has it (`NEW_FIELDS`), so
+that documents without it stay as they are. tests/cases/command_log has old documents.
 """
 
 import base64
@@ -56,6 +57,7 @@ KINDS: dict[str, type[Overload]] = {
 ENUMS: dict[str, type[Enum]] = {
     each.__name__: each for each in (queries.JoinKind, queries.WindowKind, queries.Emit, SourceKind)
 }
+NEW_FIELDS: dict[str, frozenset[str]] = {"Scan": frozenset({"kept"})}
 TYPES_KEPT_MAX = 4_096
 VARIADIC = "..."
 CLASSES = {
@@ -147,8 +149,18 @@ def _encoded_object(value: object) -> Json:
     name = type(value).__name__
     assert name in CLASSES, f"{name} is not part of a plan"
     assert dataclasses.is_dataclass(value)
-    fields = {each.name: to_json(getattr(value, each.name)) for each in dataclasses.fields(value)}
-    return {"@": name, **fields}
+    new = NEW_FIELDS.get(name, frozenset())
+    fields = {each: getattr(value, each) for each in _field_names(name)}
+    return {"@": name} | {
+        each: to_json(found)
+        for each, found in fields.items()
+        if not (each in new and found is None)
+    }
+
+
+@lru_cache
+def _field_names(name: str) -> tuple[str, ...]:
+    return tuple(each.name for each in dataclasses.fields(CLASSES[name]))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -165,11 +177,20 @@ class _Decoder:
         if not isinstance(value, dict):
             return value
         if "@" in value:
-            made = CLASSES[value["@"]]
-            return made(**{name: self.value(each) for name, each in value.items() if name != "@"})
+            return self._object(value)
         if "function" in value:
             return self._function(value["function"], value["takes"], value["kind"])
         return self._plain(value)
+
+    def _object(self, value: dict[str, Json]) -> object:
+        name = str(value["@"])
+        if name not in CLASSES:
+            raise _unknown(f'"{name}"')
+        given = {each: self.value(found) for each, found in value.items() if each != "@"}
+        unknown = [f'"{each}"' for each in given if each not in _field_names(name)]
+        if unknown:
+            raise _unknown(f'{", ".join(unknown)} of "{name}"')
+        return CLASSES[name](**given)
 
     def _plain(self, value: dict[str, Json]) -> object:
         match value:
@@ -195,6 +216,13 @@ class _Decoder:
             if isinstance(overload, KINDS[kind]) and _takes(overload) == takes:
                 return overload
         return self.missing(name, takes, kind)
+
+
+def _unknown(what: str) -> SqlError:
+    return SqlError(
+        f"a plan cannot be read: this version does not know {what}",
+        hint="a newer version has written it: start a newer server",
+    )
 
 
 def _takes(overload: Overload) -> list[str]:

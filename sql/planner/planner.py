@@ -40,6 +40,7 @@ class PlannedQuery:
     query_id: str | None = None  # that the statement asks for
     emit: Emit = Emit.CHANGES
     limit: int | None = None
+    rules: tuple[str, ...] = ()  # that have rewritten the plan
 
 
 @dataclass(slots=True)

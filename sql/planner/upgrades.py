@@ -152,7 +152,7 @@ def _columns(step: Aggregate, plan: PlanNode) -> str:
     """The columns that an aggregation needs: for its groups, its functions and conditions."""
     used = [*step.grouping, *(each for call in step.calls for each in call.arguments)]
     node = step.input
-    while isinstance(node, Filter | Explode):
+    while isinstance(node, Filter | Explode | Project):
         if isinstance(node, Filter):
             used.append(node.condition)
         node = node.input

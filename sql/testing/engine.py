@@ -1,6 +1,6 @@
 """TestEngine: statements without a broker: a catalog, topics in memory, queries that are built."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sql.catalog import Catalog
@@ -13,6 +13,7 @@ from sql.functions.registry import FunctionRegistry
 from sql.parse import ParsedStatement
 from sql.plan import Sink
 from sql.planner.upgrades import check_upgrade
+from sql.rewrite import RULES, Rule
 from sql.syntax import statements as st
 from sql.testing.inserting import inserted
 from sql.testing.memory_registry import MemoryRegistry
@@ -52,9 +53,16 @@ class TestEngine:
 
     __test__ = False  # the name begins with Test, but it is none
 
-    def __init__(self, functions: FunctionRegistry, settings: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        functions: FunctionRegistry,
+        settings: Mapping[str, object],
+        rules: Sequence[Rule] = RULES,
+    ) -> None:
+        """`rules` rewrite the plans."""
         self.functions = functions
         self.settings = dict(settings)
+        self.rules = tuple(rules)
         self.registry = MemoryRegistry()
         self.topics: dict[str, Topic] = {}
         self.queries: dict[str, BuiltQuery] = {}
@@ -105,6 +113,7 @@ class TestEngine:
             StatementSchemas(self.registry),
             NoTopicShapes(),
             replayed=True,
+            rules=self.rules,
         )
 
     def _apply(self, change: Change) -> None:

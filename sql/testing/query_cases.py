@@ -9,6 +9,7 @@ from sql.catalog import SourceInfo
 from sql.errors import SqlError, StatementFailed, SyntaxFailed
 from sql.functions.registry import FunctionRegistry
 from sql.parse import ParsedStatement, parse
+from sql.rewrite import RULES, Rule
 from sql.syntax.queries import WindowKind
 from sql.testing.cases import Case
 from sql.testing.comparing import KeyWindow, TypedRecord, difference, headers_of
@@ -36,18 +37,23 @@ def run_query_case(case: Case, functions: FunctionRegistry) -> None:
     if engine is None:
         return
     try:
-        internal = _process(engine, case.data)
+        internal = process(engine, case.data)
     except MillstreamError as error:
         check_failure(case.data, error)
         return
     check_results(engine, case.data, internal)
 
 
-def executed(case: Case, functions: FunctionRegistry) -> TestEngine | None:
-    """The engine after all statements of a case; None if one fails as the case expects."""
+def executed(
+    case: Case, functions: FunctionRegistry, rules: Sequence[Rule] = RULES
+) -> TestEngine | None:
+    """The engine after all statements of a case; None if one fails as the case expects.
+
+    `rules` rewrite the plans.
+    """
     data = case.data
     expected: Mapping[str, Any] = data.get("expected_error") or {}
-    engine = TestEngine(functions, data.get("properties") or {})
+    engine = TestEngine(functions, data.get("properties") or {}, rules)
     fails_last = phase_of_failure(data) == STATEMENT
     try:
         script = parse("\n".join(data["statements"]))
@@ -130,7 +136,7 @@ def check_processing_error(error: Exception, expected: Mapping[str, Any]) -> Non
         raise CaseFailed(f"fails as expected, with another cause: {error}, expected: {wanted}")
 
 
-def _process(engine: TestEngine, data: Mapping[str, Any]) -> list[str]:
+def process(engine: TestEngine, data: Mapping[str, Any]) -> list[str]:
     """Feed all queries, one after the other; the names of the internal topics."""
     given = encoded_inputs(engine, data)
     for topic, record in given:

@@ -12,6 +12,7 @@ from sql.backends.native.rows import AnySerde, key_serde, stored_rows, value_ser
 from sql.backends.native.source_code import ColumnsOf, ColumnSource, PythonCode
 from sql.backends.native.steps import RowStream, RowTable, StepContext, then
 from sql.errors import ProcessingFailed
+from sql.expressions import ColumnValue
 from sql.plan import Scan
 from sql.rows.row_format import Row
 from sql.schema import HeaderColumn
@@ -38,7 +39,12 @@ def scanned_rows(step: Scan, context: StepContext) -> RowRun:
 def scanned_table(step: Scan, context: StepContext) -> RowTable:
     """The rows of a topic, as a table."""
     shape = step.shape
-    read = RowRun(_records(step, context), TopicRecords(step)).added()
+    rows = RowRun(_records(step, context), TopicRecords(step))
+    if step.kept is not None:
+        columns = zip(step.kept, shape.row, strict=True)
+        kept = [ColumnValue(place, each.name, each.type) for place, each in columns]
+        rows = rows.selected(kept, context.log_of(step.name))
+    read = rows.added()
     table: RowTable = read.to_table(
         store=context.name_of(step, "-Reduce"),
         key=windowed(stored_rows(shape.key), shape.window),

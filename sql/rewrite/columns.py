@@ -1,0 +1,46 @@
+"""Columns of expressions: which are used, and expressions on rows with other columns."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import TypeVar, cast
+
+from sql.datatypes import Column
+from sql.expressions import ColumnValue, TypedExpression
+
+V = TypeVar("V")
+
+
+def columns_used(value: object) -> frozenset[int]:
+    """The places in the row that expressions use; `value` may be a tuple of expressions."""
+    return frozenset(_places(value))
+
+
+def _places(value: object) -> Iterator[int]:
+    if isinstance(value, ColumnValue):
+        yield value.index
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _places(each)
+    elif isinstance(value, TypedExpression):
+        for field in fields(value):
+            yield from _places(getattr(value, field.name))
+
+
+def on_row(value: V, places: Mapping[int, int], row: tuple[Column, ...]) -> V:
+    """Expressions on another row, in which a column is at `places[old place]`."""
+    return cast("V", _on_row(value, places, row))
+
+
+def _on_row(value: object, places: Mapping[int, int], row: tuple[Column, ...]) -> object:
+    if isinstance(value, ColumnValue):
+        place = places[value.index]
+        return ColumnValue(place, row[place].name, value.type)
+    if isinstance(value, tuple):
+        return tuple(_on_row(each, places, row) for each in value)
+    if not isinstance(value, TypedExpression):
+        return value
+    before = {each.name: getattr(value, each.name) for each in fields(value)}
+    after = {name: _on_row(each, places, row) for name, each in before.items()}
+    changed = {name: each for name, each in after.items() if each != before[name]}
+    # mypy compares the fields with those of each class that it could be.
+    return replace(value, **changed) if changed else value  # type: ignore[arg-type]
