@@ -156,6 +156,17 @@ def test_a_removed_statement_ends_and_goes_on_when_it_comes_back(
         until_rows(engine, "SELECT * FROM totals;", [("a", 3)])
 
 
+def test_the_first_plans_are_not_rewritten_as_stores_of_an_earlier_version_may_be_there(
+    broker: Broker, tmp_path: Path
+) -> None:
+    by_item = "CREATE TABLE {} AS SELECT item, COUNT(*) AS n FROM orders GROUP BY item;\n"
+    first = ORDERS + by_item.format("first")
+    for file in (first, first + by_item.format("later")):
+        with headless(broker, tmp_path, file) as engine:
+            rules = [each.planned.rules for each in engine.state.queries.values()]
+    assert rules == [(), ("prune_columns",)]
+
+
 def test_an_edited_statement_keeps_its_settings_its_id_and_its_offsets(
     broker: Broker, tmp_path: Path
 ) -> None:

@@ -258,6 +258,43 @@ def test_a_log_without_plans_opens_and_keeps_what_its_first_start_made_of_it(
         until_rows(engine, "SELECT * FROM big;", [("a", 1)] * 3)
 
 
+def test_plans_of_old_commands_are_not_rewritten(broker: Broker, tmp_path: Path) -> None:
+    by_item = "CREATE TABLE {} AS SELECT item, COUNT(*) AS n FROM orders GROUP BY item;"
+    write_old_log(
+        broker,
+        [
+            old_record(ORDERS, "stream/`ORDERS`/create"),
+            old_record(by_item.format("old"), "table/`OLD`/create"),
+        ],
+    )
+    with engine_of(broker, tmp_path) as engine:
+        engine.execute(by_item.format("new"))
+        rules = {each.split("_")[1]: q.planned.rules for each, q in engine.state.queries.items()}
+        assert rules == {"OLD": (), "NEW": ("prune_columns",)}
+        before = engine.state
+    with engine_of(broker, tmp_path) as engine:
+        assert engine.state == before
+
+
+def test_a_rewritten_query_replaces_one_that_was_not(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_item = "TABLE counted AS SELECT item, SUM(amount) AS n FROM orders GROUP BY item;"
+    with engine_of(broker, tmp_path) as engine:
+        with monkeypatch.context() as patched:
+            patched.setattr("sql.engine.changes.rewritten", lambda planned, rules: planned)
+            engine.execute(f"{ORDERS} CREATE {by_item}")
+        insert(engine, ("a", 1), ("b", 2))
+        until_rows(engine, "SELECT * FROM counted;", [("x", 3)])
+        engine.execute(f"CREATE OR REPLACE {by_item.replace('(amount)', '(amount) * 10')}")
+        [query] = engine.state.queries.values()
+        assert query.planned.rules == ("prune_columns",)
+        insert(engine, ("a", 4))
+        until_rows(engine, "SELECT * FROM counted;", [("x", 70)])
+    with engine_of(broker, tmp_path) as engine:
+        until_rows(engine, "SELECT * FROM counted;", [("x", 70)])
+
+
 def test_an_old_command_that_fails_today_is_tried_again_at_the_next_start(
     broker: Broker, tmp_path: Path
 ) -> None:
