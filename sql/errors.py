@@ -3,7 +3,7 @@
 SqlError (MillstreamError)
 ├── SyntaxFailed      the text is not a statement
 ├── StatementFailed   a statement cannot be executed: unknown names, wrong types, rules
-└── ProcessingFailed  a record that a running query cannot process
+└── RecordFailed      a record that a running query cannot process
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ class StatementFailed(SqlError):
     """A statement that cannot be executed."""
 
 
-class ProcessingFailed(SqlError):
+class RecordFailed(SqlError):
     """A record that a running query cannot process."""
 
 

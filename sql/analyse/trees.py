@@ -7,7 +7,7 @@ from typing import cast
 from sql.syntax import expressions as ex
 from sql.syntax.node import Node
 
-Change = Callable[[ex.Expression], ex.Expression | None]
+Replacement = Callable[[ex.Expression], ex.Expression | None]
 
 
 def parts(node: Node) -> Iterator[ex.Expression]:
@@ -23,13 +23,13 @@ def walk(expression: ex.Expression) -> Iterator[ex.Expression]:
         yield from walk(part)
 
 
-def changed(expression: ex.Expression, change: Change) -> ex.Expression:
+def changed(expression: ex.Expression, change: Replacement) -> ex.Expression:
     """The expression with parts replaced by what `change` gives for them; None leaves a part."""
     found = change(expression)
     return _below(expression, change) if found is None else found
 
 
-def _below(node: ex.Expression, change: Change) -> ex.Expression:
+def _below(node: ex.Expression, change: Replacement) -> ex.Expression:
     new: dict[str, object] = {}
     for name in _names(node):
         before = getattr(node, name)
@@ -40,7 +40,7 @@ def _below(node: ex.Expression, change: Change) -> ex.Expression:
     return replace(node, **new) if new else node  # type: ignore[arg-type]
 
 
-def _rebuilt(value: object, change: Change) -> object:
+def _rebuilt(value: object, change: Replacement) -> object:
     if isinstance(value, ex.When):
         condition, result = changed(value.condition, change), changed(value.result, change)
         return replace(value, condition=condition, result=result)

@@ -1,8 +1,8 @@
 """Changes: what statements do to the catalog and to queries, worked out before it is done.
 
-`Preparation.prepare` checks a statement against a State and answers with a Change; applying it to
-the State is all that happens there, so that a whole request can be tried on a copy first. Topics,
-schemas and running queries follow the Change, in the engine.
+`Preparation.prepare` checks a statement against a State and answers with a StateChange. Applying it
+to the State is all that happens there, so that a whole request can be prepared in a sandbox first.
+Topics, schemas and running queries follow the change, in the engine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -107,7 +107,7 @@ class State:
             if each.sink is not None and each.sink.name == source
         ]
 
-    def apply(self, change: "Change") -> None:
+    def apply(self, change: "StateChange") -> None:
         """Apply a change."""
         for query_id in change.ended:
             self.queries.pop(query_id, None)
@@ -129,7 +129,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """What a statement does. With a warning it does nothing, which is not an error."""
 
     command_id: str
@@ -172,7 +172,7 @@ class Preparation:
     replayed: bool = False
     rules: Sequence[Rule] = RULES
 
-    def prepare(self, statement: CommandStatement, text: str, number: int) -> Change:
+    def prepare(self, statement: CommandStatement, text: str, number: int) -> StateChange:
         """The change of a statement, as the command of a number; StatementFailed if invalid."""
         match statement:
             case st.CreateSource():
@@ -183,7 +183,7 @@ class Preparation:
                 return self._insert(statement, text, number)
             case st.AlterSource():
                 made = altered(statement, self.state.catalog)
-                return Change(
+                return StateChange(
                     _command_id(statement.kind.value.lower(), statement.name, "alter"),
                     f"{statement.kind.value.capitalize()} altered",
                     made=made,
@@ -201,27 +201,27 @@ class Preparation:
                 self.config.check_override(name)
                 converted(name, value)  # refuses an invalid value
                 message = f"System property {name} was set to {value}."
-                return Change(f"cluster/{name}/alter", message, setting=(name, value))
+                return StateChange(f"cluster/{name}/alter", message, setting=(name, value))
 
     # --- streams and tables -------------------------------------------------------------------
 
-    def _create(self, statement: st.CreateSource, text: str, number: int) -> Change:
+    def _create(self, statement: st.CreateSource, text: str, number: int) -> StateChange:
         self._check_or_replace(or_replace=statement.or_replace)
         kind = statement.kind.value.lower()
         command_id = _command_id(kind, statement.name, "create")
         analyser = SourceAnalyser(self.state.catalog, self.config, self.schemas)
         info = analyser.create(statement, text)
         if info is None:
-            return Change(command_id, warning=self._exists(statement.name, kind))
+            return StateChange(command_id, warning=self._exists(statement.name, kind))
         info = self._sized(info, needed=True)
-        change = Change(command_id, f"{statement.kind.value.capitalize()} created", made=info)
+        change = StateChange(command_id, f"{statement.kind.value.capitalize()} created", made=info)
         if not info.is_source or info.kind is not st.SourceKind.TABLE:
             return change
         return self._with_source_query(change, info, text, number)
 
     def _with_source_query(
-        self, change: Change, info: SourceInfo, text: str, number: int
-    ) -> Change:
+        self, change: StateChange, info: SourceInfo, text: str, number: int
+    ) -> StateChange:
         """The query that materializes a SOURCE TABLE, so that pull queries can read it."""
         query_id = f"CST_{info.name}_{number}"
         info = replace(info, query_id=query_id)
@@ -232,13 +232,13 @@ class Preparation:
         self._check_limit()
         return replace(change, made=info, query=query, message=f"Created query with ID {query_id}")
 
-    def _create_as(self, statement: st.CreateAsSelect, text: str, number: int) -> Change:
+    def _create_as(self, statement: st.CreateAsSelect, text: str, number: int) -> StateChange:
         self._check_or_replace(or_replace=statement.or_replace)
         kind = statement.kind.value.lower()
         command_id = _command_id(kind, statement.name, "create")
         planned = self._plan(statement, text)
         if planned is None:
-            return Change(command_id, warning=self._exists(statement.name, kind))
+            return StateChange(command_id, warning=self._exists(statement.name, kind))
         sink = planned.sink
         assert sink is not None, "its results are written"
         existing = self.state.catalog.sources.get(statement.name)
@@ -255,7 +255,7 @@ class Preparation:
             planned = replace(planned, plan=upgraded(before.planned.plan, planned.plan))
         info = replace(self._sized(sink, needed=False), query_id=query_id)
         planned = replace(planned, sink=info)
-        return Change(
+        return StateChange(
             command_id,
             f"Created query with ID {query_id}",
             made=info,
@@ -273,14 +273,14 @@ class Preparation:
                 hint=f"SET 'engine'='{was}', or DROP its stream or table and CREATE it again",
             )
 
-    def _insert(self, statement: st.InsertSelect, text: str, number: int) -> Change:
+    def _insert(self, statement: st.InsertSelect, text: str, number: int) -> StateChange:
         planned = self._plan(statement, text)
         assert planned is not None, "there is no IF NOT EXISTS"
         self._check_limit()
         query_id = planned.query_id or f"INSERTQUERY_{number}"
         if query_id in self.state.queries:
             raise StatementFailed(f"Query ID '{query_id}' already exists.")
-        return Change(
+        return StateChange(
             _command_id("stream", statement.target, "create"),
             f"Created query with ID {query_id}",
             query=QueryInfo(query_id, text, planned, self.properties, self.original),
@@ -334,7 +334,7 @@ class Preparation:
             "exists."
         )
 
-    def _drop(self, statement: st.DropSource) -> Change:
+    def _drop(self, statement: st.DropSource) -> StateChange:
         name = statement.name
         command_id = _command_id(statement.kind.value.lower(), name, "drop")
         source = self.state.catalog.sources.get(name)
@@ -347,10 +347,10 @@ class Preparation:
             [each for each in self.state.writers(name) if each != own],
         )
         if found is None:
-            return Change(command_id, warning=f"Source `{name}` does not exist.")
+            return StateChange(command_id, warning=f"Source `{name}` does not exist.")
         if statement.delete_topic:
             self._check_topic_unshared(found)
-        return Change(
+        return StateChange(
             command_id,
             f"Source `{name}` (topic: {found.topic}) was dropped.",
             dropped=found,
@@ -384,24 +384,26 @@ class Preparation:
 
     # --- types and queries --------------------------------------------------------------------
 
-    def _create_type(self, statement: st.CreateType) -> Change:
+    def _create_type(self, statement: st.CreateType) -> StateChange:
         command_id = f"type/{statement.name}/create"
         made = created_type(statement, self.state.catalog)
         if made is None:
-            return Change(command_id, warning=f"{statement.name} is already registered")
-        return Change(
+            return StateChange(command_id, warning=f"{statement.name} is already registered")
+        return StateChange(
             command_id,
             f"Registered custom type with name '{statement.name}' and SQL type {made}",
             new_type=(statement.name, made),
         )
 
-    def _drop_type(self, statement: st.DropType) -> Change:
+    def _drop_type(self, statement: st.DropType) -> StateChange:
         command_id = f"type/{statement.name}/drop"
         if not check_drop_type(statement, self.state.catalog):
-            return Change(command_id, warning=f"Type '{statement.name}' does not exist")
-        return Change(command_id, f"Dropped type '{statement.name}'", dropped_type=statement.name)
+            return StateChange(command_id, warning=f"Type '{statement.name}' does not exist")
+        return StateChange(
+            command_id, f"Dropped type '{statement.name}'", dropped_type=statement.name
+        )
 
-    def _control(self, statement: st.ControlQuery) -> Change:
+    def _control(self, statement: st.ControlQuery) -> StateChange:
         given, action = statement.query_id, statement.action
         command_id = f"{action.value.lower()}/{given or 'ALL'}/execute"
         found = None if given is None else self.state.query_named(given)
@@ -416,11 +418,11 @@ class Preparation:
         match action:
             case st.QueryAction.TERMINATE:
                 ended = tuple(each for each in ids if self.state.queries[each].sink is not None)
-                return Change(command_id, "Query terminated.", ended=ended)
+                return StateChange(command_id, "Query terminated.", ended=ended)
             case st.QueryAction.PAUSE:
-                return Change(command_id, "Query paused.", paused=ids)
+                return StateChange(command_id, "Query paused.", paused=ids)
             case st.QueryAction.RESUME:
-                return Change(command_id, "Query resumed.", resumed=ids)
+                return StateChange(command_id, "Query resumed.", resumed=ids)
 
 
 def _command_id(kind: str, name: str, action: str) -> str:

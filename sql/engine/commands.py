@@ -33,7 +33,7 @@ from sql.command_log import (
     LoggedCommand,
     TakenOver,
 )
-from sql.engine.changes import Change, CommandStatement, Preparation, QueryInfo, State
+from sql.engine.changes import CommandStatement, Preparation, QueryInfo, State, StateChange
 from sql.engine.entities import CommandStatus, CurrentStatus, Entity, WarningEntity
 from sql.engine.launching import LoweredQuery, QueryLauncher
 from sql.engine.logged_plans import change_of, sized
@@ -267,7 +267,7 @@ class Commands:
 
     # --- around a change ----------------------------------------------------------------------
 
-    def provide(self, change: Change) -> TopicShape | None:
+    def provide(self, change: StateChange) -> TopicShape | None:
         """Create the topic and the schemas that a change needs; the size of the topic."""
         made = change.made
         if made is None:
@@ -281,11 +281,11 @@ class Commands:
         register_schemas(made, self.registry)
         return shape
 
-    def shape(self, change: Change) -> TopicShape | None:
+    def shape(self, change: StateChange) -> TopicShape | None:
         """The size of the topic of the source that a change makes; None if there is none."""
         return None if change.made is None else self.topics.shape(change.made.topic)
 
-    def _clean_up(self, change: Change) -> None:
+    def _clean_up(self, change: StateChange) -> None:
         if change.dropped is not None and change.delete_topic:
             self.topics.delete(change.dropped.topic)
 
@@ -339,7 +339,7 @@ class Commands:
     def _apply(
         self,
         logged: LoggedCommand,
-        change: Change | None = None,
+        change: StateChange | None = None,
         lowered: LoweredQuery | None = None,
     ) -> None:
         """Execute a command; raises an outage of the cluster, before anything is changed."""
@@ -358,13 +358,13 @@ class Commands:
         self._by_offset[logged.offset] = status
         self.statuses[command.id] = status
 
-    def _replayed(self, logged: LoggedCommand) -> Change:
+    def _replayed(self, logged: LoggedCommand) -> StateChange:
         if logged.command.plan is None:
             return self._planned_again(logged)
         change = change_of(logged.command, self.functions)
         return sized(change, self.shape(change))
 
-    def _planned_again(self, logged: LoggedCommand) -> Change:
+    def _planned_again(self, logged: LoggedCommand) -> StateChange:
         """What a command of version 1 does, under the settings of this server."""
         command = logged.command
         [parsed] = parse(command.statement)
@@ -390,7 +390,7 @@ class Commands:
             self._unpinned[logged.offset] = replace(planned, pins=logged.offset)
         return change
 
-    def _carry_out(self, change: Change, lowered: LoweredQuery | None = None) -> CommandStatus:
+    def _carry_out(self, change: StateChange, lowered: LoweredQuery | None = None) -> CommandStatus:
         # Readers keep the state they have: it is never changed, only replaced.
         following = self.state.copy()
         following.apply(change)

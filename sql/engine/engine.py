@@ -47,7 +47,7 @@ from sql.engine.processing_log import COLUMNS, LogTopic, ProcessingLog
 from sql.engine.queries_file import FileStatement, QueriesFile
 from sql.engine.read_only_statements import ReadOnlyStatements
 from sql.engine.results import QueryResult
-from sql.engine.session import SESSION_STATEMENTS, Session
+from sql.engine.session import SESSION_STATEMENTS, SqlSession
 from sql.engine.settings import SPARK, SqlConfig
 from sql.engine.spark_launching import SparkLauncher
 from sql.engine.spark_runtime import SparkRuntime
@@ -62,7 +62,7 @@ from sql.parse import ParsedStatement, parse
 from sql.properties import duration_ms
 from sql.queries import Supervisor
 from sql.syntax import statements as st
-from sql.syntax.queries import Emit
+from sql.syntax.queries import EmitClause
 from sql.variables import split_statements
 from streams.runtime.shared_runtime import SharedRuntime
 
@@ -241,7 +241,7 @@ class Engine:
 
     def _file_statements(self, text: str) -> Iterator[FileStatement]:
         """The statements of a headless server's file, with what SET says before each."""
-        session = Session.of(self.config)
+        session = SqlSession.of(self.config)
         for parsed in self._parsed(text, session):
             with of_statement(parsed.text):
                 check_headless(parsed)
@@ -310,9 +310,9 @@ class Engine:
         variables: Mapping[str, object] | None = None,
     ) -> list[Entity]:
         """Execute the statements of a request, in a session of its own."""
-        return self.execute_in(Session.of(self.config, properties, variables), text)
+        return self.execute_in(SqlSession.of(self.config, properties, variables), text)
 
-    def execute_in(self, session: Session, text: str) -> list[Entity]:
+    def execute_in(self, session: SqlSession, text: str) -> list[Entity]:
         """Execute statements in a session; all of them are prepared in a sandbox first."""
         if self._follower is not None:
             self.commands.follow()  # what others wrote a moment ago counts
@@ -340,7 +340,7 @@ class Engine:
             raise
         return found
 
-    def _parsed(self, text: str, session: Session, depth: int = 0) -> Iterator[ParsedStatement]:
+    def _parsed(self, text: str, session: SqlSession, depth: int = 0) -> Iterator[ParsedStatement]:
         """Statement after statement: a variable may be defined by the one before."""
         for part in split_statements(text):
             with of_statement(part.text):
@@ -358,7 +358,7 @@ class Engine:
                 yield from self._parsed(script, session, depth + 1)
 
     def _run(
-        self, session: Session, parsed: ParsedStatement, prepared: PreparedCommand | None
+        self, session: SqlSession, parsed: ParsedStatement, prepared: PreparedCommand | None
     ) -> Entity | None:
         statement, text = parsed.statement, parsed.text
         if isinstance(statement, COMMANDS):
@@ -383,7 +383,7 @@ class Engine:
 
     def _command(
         self,
-        session: Session,
+        session: SqlSession,
         statement: CommandStatement,
         text: str,
         prepared: PreparedCommand | None,
@@ -400,14 +400,14 @@ class Engine:
             prepared = self.commands.prepared(sandbox, statement, text, dict(session.properties))
         return self.commands.execute(prepared)
 
-    def record_builder(self, state: State, session: Session) -> RecordBuilder:
+    def record_builder(self, state: State, session: SqlSession) -> RecordBuilder:
         """A builder of records for INSERT statements, for a state."""
         config = self.config.with_session(session.properties)
         return RecordBuilder(state.catalog, self.functions, config, self.registry, self._encoders)
 
     def insert_row(self, target: str, values: Mapping[str, object]) -> None:
         """Write one row of values by column name, which have their columns' types already."""
-        record_builder = self.record_builder(self.state, Session())
+        record_builder = self.record_builder(self.state, SqlSession())
         self._insert(
             record_builder.encoded(record_builder.target(target), values, self.clock.now_ms())
         )
@@ -487,7 +487,7 @@ class Engine:
 
         A pull query that is `local` asks no other server.
         """
-        session = Session.of(self.config, properties, variables)
+        session = SqlSession.of(self.config, properties, variables)
         statement, shown = self._single(session, text)
         if not isinstance(statement, st.Select):
             raise WrongEndpoint(
@@ -495,13 +495,13 @@ class Engine:
                 hint="send other statements to /ksql",
             )
         # As in ksqlDB, errors of a push query do not contain its text.
-        is_pull = statement.query.emit is Emit.NOTHING
+        is_pull = statement.query.emit is EmitClause.NOTHING
         with of_statement(shown if is_pull else ""):
             return self.transient_queries.begin(session, statement, shown, local=local)
 
     def print_topic(self, text: str, variables: Mapping[str, object] | None = None) -> PrintedTopic:
         """Start the only PRINT of a request; the caller closes it."""
-        session = Session.of(self.config, None, variables)
+        session = SqlSession.of(self.config, None, variables)
         statement, _ = self._single(session, text)
         if not isinstance(statement, st.Print):
             raise WrongEndpoint("this is not a PRINT statement")
@@ -509,7 +509,7 @@ class Engine:
             statement, target=self._target, topics=self._topics, registry=self.registry
         )
 
-    def _single(self, session: Session, text: str) -> tuple[st.Statement, str]:
+    def _single(self, session: SqlSession, text: str) -> tuple[st.Statement, str]:
         found = list(self._parsed(text, session))
         if len(found) != 1:
             raise StatementFailed(

@@ -19,19 +19,19 @@ from typing import TypeVar
 from sql.catalog import SourceInfo
 from sql.command_log import Command
 from sql.datatypes import DataType
-from sql.engine.changes import Change, QueryInfo
+from sql.engine.changes import QueryInfo, StateChange
 from sql.engine.topics import TopicShape
 from sql.errors import SqlError, StatementFailed
 from sql.functions.registry import FunctionRegistry, Overload
 from sql.planner import PlannedQuery
 from sql.planner.plan_json import Json, from_json, missing_function, plan_from_json, to_json
 from sql.schema import Schema
-from sql.syntax.queries import Emit
+from sql.syntax.queries import EmitClause
 
 V = TypeVar("V")
 
 
-def change_to_json(change: Change) -> dict[str, Json]:
+def change_to_json(change: StateChange) -> dict[str, Json]:
     """A change as values that every JSON library writes."""
     try:
         return {name: each for name, each in _members(change).items() if each not in EMPTY}
@@ -45,7 +45,7 @@ def change_to_json(change: Change) -> dict[str, Json]:
 EMPTY: tuple[object, ...] = (None, [], "", False)
 
 
-def _members(change: Change) -> dict[str, Json]:
+def _members(change: StateChange) -> dict[str, Json]:
     query = change.query
     return {
         "message": change.message,
@@ -82,7 +82,7 @@ def _query_to_json(query: QueryInfo, made: SourceInfo | None) -> Json:
     return {name: each for name, each in found.items() if each not in EMPTY}
 
 
-def change_of(command: Command, functions: FunctionRegistry) -> Change:
+def change_of(command: Command, functions: FunctionRegistry) -> StateChange:
     """The change of a command that has a plan; SqlError if it cannot be read.
 
     A query that needs a function which is not available is there, and cannot run.
@@ -92,7 +92,7 @@ def change_of(command: Command, functions: FunctionRegistry) -> Change:
     made = reader.member("source", SourceInfo)
     new_type = reader.names("type")
     setting = reader.names("setting")
-    return Change(
+    return StateChange(
         command.id,
         str(command.plan.get("message", "")),
         made=made,
@@ -144,7 +144,7 @@ def _query_of(
         sink=made if given.get("writesSource") else reader.member("sink", SourceInfo),
         creates_sink=bool(given.get("createsSink")),
         query_id=reader.member("queryId", str),
-        emit=reader.member("emit", Emit) or Emit.CHANGES,
+        emit=reader.member("emit", EmitClause) or EmitClause.CHANGES,
         rules=reader.names("rules"),
     )
     return QueryInfo(
@@ -182,7 +182,7 @@ class _DocumentReader:
         return self.member(name, tuple) or ()
 
 
-def sized(change: Change, shape: TopicShape | None) -> Change:
+def sized(change: StateChange, shape: TopicShape | None) -> StateChange:
     """A change that makes a source with the size that its topic has now, if there is one."""
     if change.made is None or shape is None:
         return change

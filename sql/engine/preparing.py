@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.tap import Tap
 from sql.command_log import Command, decode, encode
-from sql.engine.changes import Change, CommandStatement, Preparation, State, TopicShapes
+from sql.engine.changes import CommandStatement, Preparation, State, StateChange, TopicShapes
 from sql.engine.launching import LoweredQuery, QueryLauncher
 from sql.engine.logged_plans import change_of, change_to_json
 from sql.engine.registered_schemas import StatementSchemas
@@ -47,7 +47,7 @@ class Sandbox:
         """The tap of a query; one that replaces another keeps its tap."""
         return self._taps.setdefault(query_id, self.tap_of(query_id))
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: StateChange) -> None:
         """Apply a change; what comes next is planned after it."""
         self.state.apply(change)
         self.number += self.step
@@ -68,7 +68,7 @@ class PreparedCommand:
     sandbox: Sandbox
     number: int
     # As all servers read it from the log; with a warning nothing happens.
-    change: Change
+    change: StateChange
     # None: it has no effect, or nothing is logged.
     command: Command | None = None
     lowered: LoweredQuery | None = None
@@ -127,7 +127,7 @@ class CommandPreparer:
 
 
 def command_of(
-    change: Change,
+    change: StateChange,
     text: str,
     properties: Mapping[str, object],
     schemas: StatementSchemas,

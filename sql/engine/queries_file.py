@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from sql.backends.native.tap import Tap
 from sql.command_log import Command, decode, encode
-from sql.engine.changes import Change, CommandStatement, Preparation, QueryInfo, State
+from sql.engine.changes import CommandStatement, Preparation, QueryInfo, State, StateChange
 from sql.engine.commands import TRIES, Commands
 from sql.engine.launching import LoweredQuery
 from sql.engine.logged_plans import change_of, change_to_json, sized
@@ -80,7 +80,7 @@ class _PlannedFile:
         self.lowered: dict[str, LoweredQuery] = {}
         self._commands = commands
         self._state = State()
-        self._changes: list[tuple[str, Change]] = []
+        self._changes: list[tuple[str, StateChange]] = []
 
     def add_all(
         self, statements: Sequence[FileStatement], matches: Sequence[PinMatch | None]
@@ -101,7 +101,7 @@ class _PlannedFile:
                 state.apply(sized(change, self._commands.provide(change)))
         return state
 
-    def _pinned(self, given: FileStatement, match: PinMatch | None) -> Change | None:
+    def _pinned(self, given: FileStatement, match: PinMatch | None) -> StateChange | None:
         """What the plan of a statement does; None if it does not fit what is there now."""
         if match is None or not match.is_same:
             return None
@@ -115,7 +115,7 @@ class _PlannedFile:
             return None  # as at the first time: it is created or refused
         return change
 
-    def _planned(self, given: FileStatement, match: PinMatch | None) -> Change:
+    def _planned(self, given: FileStatement, match: PinMatch | None) -> StateChange:
         if match is None:
             properties = with_engine(given.properties, self._commands.config)
             return self._new(given, properties, self._commands.config.kept)
@@ -145,7 +145,7 @@ class _PlannedFile:
         given: FileStatement,
         properties: Mapping[str, object],
         original: Mapping[str, object],
-    ) -> Change:
+    ) -> StateChange:
         """The change of a statement that gets the next number."""
         schemas = StatementSchemas(self._commands.registry)
         number = self.next_number
@@ -162,7 +162,7 @@ class _PlannedFile:
         original: Mapping[str, object],
         schemas: StatementSchemas,
         number: int,
-    ) -> Change:
+    ) -> StateChange:
         commands = self._commands
         preparation = Preparation(
             self._state,
@@ -179,12 +179,12 @@ class _PlannedFile:
     def _to_pin(
         self,
         given: FileStatement,
-        change: Change,
+        change: StateChange,
         properties: Mapping[str, object],
         original: Mapping[str, object],
         schemas: StatementSchemas,
         number: int,
-    ) -> Change:
+    ) -> StateChange:
         """Remember a plan that must be pinned; the change as all servers will read it."""
         if change.warning is not None:
             return change
@@ -203,7 +203,7 @@ class _PlannedFile:
             self.lowered[change.query.id] = self._commands.launcher.lowered(change.query, Tap())
         return change
 
-    def _basis(self, given: FileStatement, change: Change) -> dict[str, object]:
+    def _basis(self, given: FileStatement, change: StateChange) -> dict[str, object]:
         """What a plan depends on besides its statement and the settings that are kept."""
         query, catalog = change.query, self._state.catalog
         names = {change.made.name} if change.made is not None else set()
@@ -226,7 +226,7 @@ def _engine_of(command: Command) -> dict[str, object]:
     return {name: value for name, value in command.properties.items() if name == "engine"}
 
 
-def _continued(before: QueryInfo, change: Change, query: QueryInfo) -> Change:
+def _continued(before: QueryInfo, change: StateChange, query: QueryInfo) -> StateChange:
     """A change whose query continues with the state of another; refused if it cannot."""
     planned = query.planned
     if query.id != before.id or _on(query) != _on(before):

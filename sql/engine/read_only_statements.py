@@ -10,7 +10,7 @@ from sql.engine.connectors import Connectors
 from sql.engine.descriptions import Descriptions
 from sql.engine.entities import Entity
 from sql.engine.launching import QueryLauncher
-from sql.engine.session import Session
+from sql.engine.session import SqlSession
 from sql.engine.settings import SqlConfig
 from sql.engine.topic_statistics import Statistics
 from sql.engine.topics import Topics
@@ -34,7 +34,7 @@ class ReadOnlyStatements:
     connectors: Connectors
     statistics: Statistics
 
-    def answer(self, session: Session, statement: st.Statement, text: str) -> Entity:
+    def answer(self, session: SqlSession, statement: st.Statement, text: str) -> Entity:
         """The entity of a statement that changes nothing."""
         if isinstance(statement, st.Show):
             return self._show(session, statement, text)
@@ -57,7 +57,7 @@ class ReadOnlyStatements:
             self.statistics,
         )
 
-    def _show(self, session: Session, statement: st.Show, text: str) -> Entity:
+    def _show(self, session: SqlSession, statement: st.Show, text: str) -> Entity:
         catalog, what = self._state.catalog, statement.what
         kinds = {
             st.Listing.STREAMS: st.SourceKind.STREAM,
@@ -88,7 +88,7 @@ class ReadOnlyStatements:
             case _:
                 return self.connectors.show(statement, text)
 
-    def _describe(self, session: Session, statement: st.Statement, text: str) -> Entity:
+    def _describe(self, session: SqlSession, statement: st.Statement, text: str) -> Entity:
         match statement:
             case st.DescribeSource(name=name, extended=extended):
                 found = self.descriptions().source(name, extended=extended)
@@ -111,7 +111,7 @@ class ReadOnlyStatements:
             text, tuple(descriptions.source_details(each, extended=extended) for each in found)
         )
 
-    def _explain(self, session: Session, statement: st.Explain, text: str) -> Entity:
+    def _explain(self, session: SqlSession, statement: st.Explain, text: str) -> Entity:
         descriptions = self.descriptions()
         if statement.query_id is not None:
             pushed = named(self.transient_queries.push_queries, statement.query_id)

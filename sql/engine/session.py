@@ -1,4 +1,4 @@
-"""Session: the settings and variables that one user has set, on top of the server's."""
+"""SqlSession: the settings and variables that one user has set, on top of the server's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ SESSION_STATEMENTS = (SetProperty, UnsetProperty, DefineVariable, UndefineVariab
 
 
 @dataclass(slots=True)
-class Session:
+class SqlSession:
     """Properties of SET and variables of DEFINE; names of variables are in upper case."""
 
     properties: dict[str, object] = field(default_factory=dict)
@@ -30,18 +30,18 @@ class Session:
         config: SqlConfig,
         properties: Mapping[str, object] | None = None,
         variables: Mapping[str, object] | None = None,
-    ) -> "Session":
+    ) -> "SqlSession":
         """A session of what a request brings; settings are checked."""
-        made = Session()
+        made = SqlSession()
         for name, value in (properties or {}).items():
             made.set_property(config, name, value)
         for name, value in (variables or {}).items():
             made.variables[name.upper()] = str(value)
         return made
 
-    def copy(self) -> "Session":
+    def copy(self) -> "SqlSession":
         """A session to try statements in."""
-        return Session(dict(self.properties), dict(self.variables))
+        return SqlSession(dict(self.properties), dict(self.variables))
 
     def set_property(self, config: SqlConfig, name: str, value: object) -> None:
         """SET; refused if the setting is unknown or not the session's."""

@@ -15,7 +15,7 @@ from sql.engine.pulling import check_pull, pull_plan, stream_rows, table_rows
 from sql.engine.pushing import PushQuery
 from sql.engine.registered_schemas import StatementSchemas
 from sql.engine.results import FoundRows, QueryResult
-from sql.engine.session import Session
+from sql.engine.session import SqlSession
 from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 from sql.functions.registry import FunctionRegistry
@@ -23,7 +23,7 @@ from sql.planner import PlannedQuery, Planner
 from sql.rewrite import rewritten
 from sql.rows.row_format import Row
 from sql.syntax import statements as st
-from sql.syntax.queries import Emit
+from sql.syntax.queries import EmitClause
 from streams.errors import StoreNotReady
 
 STORE_WAIT_MS = 20_000
@@ -69,10 +69,10 @@ class TransientQueries:
         self._numbers = itertools.count(1)
 
     def begin(
-        self, session: Session, statement: st.Select, text: str, *, local: bool = False
+        self, session: SqlSession, statement: st.Select, text: str, *, local: bool = False
     ) -> QueryResult:
         """Start a query; the caller closes the result. `local`: ask no other server."""
-        if statement.query.emit is Emit.NOTHING:
+        if statement.query.emit is EmitClause.NOTHING:
             return self._pull(session, statement, text, local=local)
         return self._push(session, statement, text)
 
@@ -82,7 +82,7 @@ class TransientQueries:
             each.close()
 
     def planned(
-        self, session: Session, statement: st.CreateAsSelect | st.InsertSelect | st.Select
+        self, session: SqlSession, statement: st.CreateAsSelect | st.InsertSelect | st.Select
     ) -> PlannedQuery:
         """The plan of a statement, as the catalog is now."""
         config = self._config.with_session(session.properties)
@@ -93,7 +93,7 @@ class TransientQueries:
             raise StatementFailed("the statement has no effect: the source already exists")
         return rewritten(planned)
 
-    def _push(self, session: Session, statement: st.Select, text: str) -> PushQuery:
+    def _push(self, session: SqlSession, statement: st.Select, text: str) -> PushQuery:
         planned = self.planned(session, statement)
         limit = self._config.whole("ksql.max.push.queries")
         if len(self._push_queries) >= limit:
@@ -113,7 +113,7 @@ class TransientQueries:
         return query
 
     def _tapped(
-        self, session: Session, statement: st.Select, text: str, planned: PlannedQuery
+        self, session: SqlSession, statement: st.Select, text: str, planned: PlannedQuery
     ) -> PushQuery | None:
         """The query as a subscriber of the one that writes its source, if possible."""
         config = self._config.with_session(session.properties)
@@ -123,7 +123,7 @@ class TransientQueries:
         source = state.catalog.sources[planned.sources[0]]
         writers = state.writers(source.name)
         simple = not (query.joins or query.window or query.group_by or query.partition_by)
-        if not simple or query.having is not None or query.emit is not Emit.CHANGES:
+        if not simple or query.having is not None or query.emit is not EmitClause.CHANGES:
             return None
         running = self._commands.running.get(writers[0]) if len(writers) == 1 else None
         if running is None:
@@ -144,7 +144,7 @@ class TransientQueries:
         return dict(self._push_queries)
 
     def _pull(
-        self, session: Session, statement: st.Select, text: str, *, local: bool
+        self, session: SqlSession, statement: st.Select, text: str, *, local: bool
     ) -> QueryResult:
         check_pull(statement.query)
         plan = pull_plan(self.planned(session, statement).plan)
@@ -182,7 +182,7 @@ class TransientQueries:
             found = chain(found, self._from_others(others, text, session))
         return FoundRows(query_id, plan.columns, found, limit)
 
-    def _from_others(self, hosts: list[str], text: str, session: Session) -> Iterator[Row]:
+    def _from_others(self, hosts: list[str], text: str, session: SqlSession) -> Iterator[Row]:
         if self._peers is None:
             raise StatementFailed(
                 f"Unable to execute pull query. Other servers have a part of the table: "

@@ -7,7 +7,7 @@ from sql.engine.changes import COMMANDS, State, named
 from sql.engine.commands import Commands
 from sql.engine.insert_records import RecordBuilder
 from sql.engine.preparing import PreparedCommand, Sandbox
-from sql.engine.session import SESSION_STATEMENTS, Session
+from sql.engine.session import SESSION_STATEMENTS, SqlSession
 from sql.errors import StatementFailed
 from sql.parse import ParsedStatement
 from sql.syntax import statements as st
@@ -22,11 +22,11 @@ class Trial:
     """Validates a request in a sandbox, so that all of it is executed or nothing."""
 
     commands: Commands
-    session: Session
+    session: SqlSession
     sandbox: Sandbox
     # The push queries that run: TERMINATE ends them without a command.
     push_queries: Mapping[str, object]
-    record_builder: Callable[[State, Session], RecordBuilder]
+    record_builder: Callable[[State, SqlSession], RecordBuilder]
     headless: bool = False
 
     def run(self, parsed: ParsedStatement) -> PreparedCommand | None:

@@ -5,7 +5,7 @@ from decimal import Context, Decimal
 from typing import Any
 
 from sql.datatypes import BIGINT, DOUBLE, INT, DataType, DecimalType
-from sql.errors import ProcessingFailed
+from sql.errors import RecordFailed
 
 # Any: both are values of one numeric type.
 Operation = Callable[[Any, Any], Any]
@@ -57,7 +57,7 @@ def _decimals(type_: DecimalType) -> tuple[Operation, Operation]:
     def fit(total: Decimal) -> Decimal:
         if lower < total < limit:
             return total
-        raise ProcessingFailed(
+        raise RecordFailed(
             f"Numeric field overflow: A field with precision {type_.precision} and scale "
             f"{type_.scale} must round to an absolute value less than 10^{whole}. Got {total:f}"
         )

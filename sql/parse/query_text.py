@@ -50,7 +50,7 @@ def read_query(reader: Reader) -> qu.Query:
         _grouping(reader, "GROUP BY") if reader.accept_all("GROUP", "BY") else (),
         _grouping(reader, "PARTITION BY") if reader.accept_all("PARTITION", "BY") else (),
         read_expression(reader) if reader.accept("HAVING") else None,
-        _emit(reader) if reader.accept("EMIT") else qu.Emit.NOTHING,
+        _emit(reader) if reader.accept("EMIT") else qu.EmitClause.NOTHING,
         reader.whole(negative=reader.accept("-")) if reader.accept("LIMIT") else None,
         position=place,
     )
@@ -179,9 +179,9 @@ def _contains_comma(reader: Reader) -> bool:
     return False
 
 
-def _emit(reader: Reader) -> qu.Emit:
+def _emit(reader: Reader) -> qu.EmitClause:
     if reader.word not in ("CHANGES", "FINAL"):
         reader.fail("CHANGES", "FINAL")
-    emit = qu.Emit(reader.word)
+    emit = qu.EmitClause(reader.word)
     reader.advance()
     return emit

@@ -21,7 +21,7 @@ from sql.planner.stars import expanded
 from sql.planner.windows import internal_key_format, window_info, window_spec
 from sql.schema import ROWTIME, WINDOW_BOUNDS
 from sql.syntax import expressions as ex
-from sql.syntax.queries import Emit
+from sql.syntax.queries import EmitClause
 
 # Aggregates without a GROUP BY are of one group.
 ONE = ex.IntegerLiteral(1)
@@ -121,7 +121,7 @@ class Grouping:
         if condition is not None:
             rules.check_having(condition)
         query, destination = self._context.query, self._context.destination
-        if query.emit is Emit.FINAL and query.window is None:
+        if query.emit is EmitClause.FINAL and query.window is None:
             raise StatementFailed("EMIT FINAL is only supported for windowed aggregations.")
         if destination is not None and not self._is_grouped:
             call = next(call for each in used for call in aggregates_in(each, functions))
@@ -221,7 +221,7 @@ class Grouping:
             Shape(keys, row, is_table=True, window=info),
             None if window is None else window_spec(window),
             by_key=by_key,
-            final=context.query.emit is Emit.FINAL,
+            final=context.query.emit is EmitClause.FINAL,
         )
 
     def _key_columns(

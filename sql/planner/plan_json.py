@@ -54,9 +54,14 @@ KINDS: dict[str, type[Overload]] = {
     "aggregate": AggregateOverload,
     "table": TableOverload,
 }
+# By the names that documents have.
 ENUMS: dict[str, type[Enum]] = {
-    each.__name__: each for each in (queries.JoinKind, queries.WindowKind, queries.Emit, SourceKind)
+    "Emit": queries.EmitClause,
+    "JoinKind": queries.JoinKind,
+    "SourceKind": SourceKind,
+    "WindowKind": queries.WindowKind,
 }
+ENUM_NAMES = {each: name for name, each in ENUMS.items()}
 NEW_FIELDS: dict[str, frozenset[str]] = {"Scan": frozenset({"kept"})}
 TYPES_KEPT_MAX = 4_096
 VARIADIC = "..."
@@ -145,7 +150,7 @@ def _encoded_object(value: object) -> Json:
         kind = next(name for name, each in KINDS.items() if isinstance(value, each))
         return {"function": value.signature.name, "takes": _takes(value), "kind": kind}
     if isinstance(value, Enum):
-        return {"enum": type(value).__name__, "value": value.value}
+        return {"enum": ENUM_NAMES[type(value)], "value": value.value}
     name = type(value).__name__
     assert name in CLASSES, f"{name} is not part of a plan"
     assert dataclasses.is_dataclass(value)

@@ -23,7 +23,7 @@ from sql.planner.sinks import (
 )
 from sql.properties import Settings, WithClause, read_query_id, read_sink_properties
 from sql.schema import Schema
-from sql.syntax.queries import Emit, Query
+from sql.syntax.queries import EmitClause, Query
 from sql.syntax.statements import CreateAsSelect, InsertSelect, Select
 
 
@@ -38,7 +38,7 @@ class PlannedQuery:
     sink: SourceInfo | None = None
     creates_sink: bool = False
     query_id: str | None = None  # that the statement asks for
-    emit: Emit = Emit.CHANGES
+    emit: EmitClause = EmitClause.CHANGES
     limit: int | None = None
     rules: tuple[str, ...] = ()  # that have rewritten the plan
 

@@ -14,7 +14,7 @@ from sql.planner.references import BOUND_NAMES
 from sql.planner.selection import NO_VALUES, Selected, Selection, missing_keys, repeated_key
 from sql.planner.stars import expanded, keying_step
 from sql.syntax import expressions as ex
-from sql.syntax.queries import Emit
+from sql.syntax.queries import EmitClause
 
 NUMBERS = (ex.IntegerLiteral, ex.DecimalLiteral, ex.DoubleLiteral)
 
@@ -62,7 +62,7 @@ class Projection:
             place = query.window.position
             where = f"Line: {place.line}, Col: {place.column}: " if place.line else ""
             raise StatementFailed(f"{where}WINDOW clause requires a GROUP BY clause.")
-        if query.emit is Emit.FINAL:
+        if query.emit is EmitClause.FINAL:
             raise StatementFailed("EMIT FINAL is only supported for windowed aggregations.")
         if query.having is not None:
             raise StatementFailed("HAVING requires a GROUP BY clause.")

@@ -79,10 +79,12 @@ def _upgraded(node: PlanNode, old: Mapping[type[PlanNode], PlanNode]) -> PlanNod
             return node  # joins cannot be replaced
 
 
-Rows = tuple[Column, ...]
+RowColumns = tuple[Column, ...]
 
 
-def _earlier(earlier: tuple[Rows, ...], last: Rows, now: Rows) -> tuple[Rows, ...]:
+def _earlier(
+    earlier: tuple[RowColumns, ...], last: RowColumns, now: RowColumns
+) -> tuple[RowColumns, ...]:
     """All versions of rows before the present one: the same columns are the same version."""
     types = {each.name: each.type for each in now}
     for each in last:

@@ -55,7 +55,7 @@ def print_query(query: qu.Query, *, pretty: bool = False) -> str:
         parts.append(f"PARTITION BY {_grouping(query.partition_by)}")
     if query.having is not None:
         parts.append(f"HAVING {print_expression(query.having)}")
-    if query.emit is not qu.Emit.NOTHING:
+    if query.emit is not qu.EmitClause.NOTHING:
         parts.append(f"EMIT {query.emit.value}")
     if query.limit is not None:
         parts.append(f"LIMIT {query.limit}")

@@ -12,7 +12,7 @@ from broker.rest.request import json_object
 from sql.catalog import SourceInfo
 from sql.engine.engine import Engine
 from sql.engine.insert_records import NotCoercible
-from sql.engine.session import Session
+from sql.engine.session import SqlSession
 from sql.errors import StatementFailed
 from sql.schema import ROWTIME
 from sql.server.answers import BAD_REQUEST, DELIMITED, JSON, Refused, error_json
@@ -48,7 +48,7 @@ class Inserts:
         )
 
     def _target(self, name: str) -> SourceInfo:
-        record_builder = self._engine.record_builder(self._engine.state, Session())
+        record_builder = self._engine.record_builder(self._engine.state, SqlSession())
         return record_builder.target(_column_name(name))
 
     async def _acknowledged(

@@ -22,7 +22,7 @@ from sql.engine.messages import entity_json
 from sql.engine.printed_topic import PrintedTopic
 from sql.engine.results import QueryResult
 from sql.engine.row_values import row_preparation
-from sql.engine.session import Session as EngineSession
+from sql.engine.session import SqlSession
 from sql.engine.settings import SqlConfig
 from sql.shell.deadline import Deadline
 from sql.shell.session import EntityJson, SessionScope, ShownColumn
@@ -174,7 +174,7 @@ class EmbeddedSession:
 
     def check_property(self, name: str, value: str) -> None:
         """Refuse properties that sessions may not set."""
-        EngineSession.of(self.engine.config, {name: value})
+        SqlSession.of(self.engine.config, {name: value})
 
     def close(self) -> None:
         """Close the engine and all its resources."""

@@ -95,7 +95,7 @@ class Join(Node):
     within: Within | None = None
 
 
-class Emit(Enum):
+class EmitClause(Enum):
     """What a query gives: nothing said (a pull query), every change, or final results."""
 
     NOTHING = ""
@@ -116,5 +116,5 @@ class Query(Node):
     # PARTITION BY NULL is the single expression Null; empty without PARTITION BY.
     partition_by: tuple[Expression, ...] = ()
     having: Expression | None = None
-    emit: Emit = Emit.NOTHING
+    emit: EmitClause = EmitClause.NOTHING
     limit: int | None = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sql.catalog import Catalog
-from sql.engine.changes import COMMANDS, Change, Preparation, State
+from sql.engine.changes import COMMANDS, Preparation, State, StateChange
 from sql.engine.registered_schemas import StatementSchemas, register_schemas
 from sql.engine.settings import SqlConfig
 from sql.engine.topics import TopicShape
@@ -116,7 +116,7 @@ class TestEngine:
             rules=self.rules,
         )
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: StateChange) -> None:
         query = change.query
         if query is not None:
             before = self._state.queries.get(query.id)

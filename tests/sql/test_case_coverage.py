@@ -110,7 +110,7 @@ def test_every_kind_of_expression_is_there() -> None:
     assert [each.__name__ for each in get_args(ex.Expression) if each not in found] == []
 
 
-@pytest.mark.parametrize("kinds", [qu.WindowKind, qu.JoinKind, qu.Emit, st.ColumnRole])
+@pytest.mark.parametrize("kinds", [qu.WindowKind, qu.JoinKind, qu.EmitClause, st.ColumnRole])
 def test_every_kind_of_window_join_and_column_is_there(kinds: type[Enum]) -> None:
     found = {each for each in working_parts() if isinstance(each, kinds)}
     assert [each for each in kinds if each not in found] == []

@@ -129,7 +129,7 @@ queries = some.builds(
     group_by=tuples_of(small),
     partition_by=tuples_of(small),
     having=some.none() | small,
-    emit=some.sampled_from(qu.Emit),
+    emit=some.sampled_from(qu.EmitClause),
     limit=some.none() | bigints,
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from sql.catalog import TimestampColumn
 from sql.datatypes import STRING, Column
-from sql.errors import ProcessingFailed, StatementFailed
+from sql.errors import RecordFailed, StatementFailed
 from sql.rows.row_format import Row
 
 
@@ -30,7 +30,7 @@ def time_reader(column: TimestampColumn, columns: Sequence[Column]) -> Callable[
 
 def _present(value: object, name: str) -> object:
     if value is None:
-        raise ProcessingFailed(f"the timestamp column `{name}` is null")
+        raise RecordFailed(f"the timestamp column `{name}` is null")
     return value
 
 

@@ -7,7 +7,7 @@ from typing import cast
 from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import key_serde, value_serde
 from sql.backends.native.steps import RowStream, StepContext, then
-from sql.errors import ProcessingFailed
+from sql.errors import RecordFailed
 from sql.plan import Sink
 from sql.rows.row_format import Row
 from streams.processor import NodeContext, Process
@@ -53,7 +53,7 @@ class SetTime:
             try:
                 time_ms = read(row if plain is None else (*row, *cast("Row", plain)))
                 if time_ms < 0:
-                    raise ProcessingFailed(f"the timestamp of the record is negative: {time_ms}")
+                    raise RecordFailed(f"the timestamp of the record is negative: {time_ms}")
             except Exception as error:  # a string that is not a valid time may raise anything
                 if fatal:
                     raise

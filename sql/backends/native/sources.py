@@ -11,7 +11,7 @@ from sql.backends.native.row_times import time_reader
 from sql.backends.native.rows import AnySerde, key_serde, stored_rows, value_serde, windowed
 from sql.backends.native.source_code import ColumnsOf, ColumnSource, PythonCode
 from sql.backends.native.steps import RowStream, RowTable, StepContext, then
-from sql.errors import ProcessingFailed
+from sql.errors import RecordFailed
 from sql.expressions import ColumnValue
 from sql.plan import Scan
 from sql.rows.row_format import Row
@@ -237,13 +237,13 @@ def extractor_of(step: Scan, context: StepContext) -> TimestampExtractor | None:
             found = read(row)
         except Exception as error:  # a string that is not a valid time may raise anything
             if fatal:
-                raise ProcessingFailed(
+                raise RecordFailed(
                     f"Fatal error: could not extract a timestamp from the record: {error}"
                 ) from error
             log(error, row)
             return -1
         if found < 0:
-            log(ProcessingFailed(f"the timestamp of the record is negative: {found}"), row)
+            log(RecordFailed(f"the timestamp of the record is negative: {found}"), row)
         return found
 
     return extract

@@ -24,7 +24,7 @@ from sql.backends.spark.arrow_values import ColumnValues
 from sql.backends.spark.records import HEADERS_TYPE
 from sql.backends.spark.row_decoding import KEYED, PRESENT
 from sql.catalog import FormatInfo, TimestampColumn
-from sql.errors import ProcessingFailed
+from sql.errors import RecordFailed
 from sql.plan import Shape
 from sql.rows.row_format import Row
 from streams.record import Windowed
@@ -130,7 +130,7 @@ class RowEncoder:
             try:
                 time_ms = given_ms if row is None else read((*row, *(key or ())))
                 if time_ms < 0:
-                    raise ProcessingFailed(f"the timestamp of the record is negative: {time_ms}")
+                    raise RecordFailed(f"the timestamp of the record is negative: {time_ms}")
             except Exception:  # a string that is not a valid time may raise anything
                 if self._throws:
                     raise

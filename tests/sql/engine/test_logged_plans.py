@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sql.command_log import PLAN_BYTES_PLAIN, Command, CommandLogError, decode, encode
-from sql.engine.changes import Change, Preparation, State
+from sql.engine.changes import Preparation, State, StateChange
 from sql.engine.logged_plans import change_of, change_to_json
 from sql.engine.registered_schemas import StatementSchemas
 from sql.engine.settings import SqlConfig
@@ -51,7 +51,7 @@ ALTER SYSTEM 'ksql.suppress.enabled'='false';
 """
 
 
-def changes_of(statements: str) -> list[tuple[str, Change]]:
+def changes_of(statements: str) -> list[tuple[str, StateChange]]:
     state, found = State(), []
     config = SqlConfig()
     for number, parsed in enumerate(parse(statements)):
@@ -70,7 +70,7 @@ def changes_of(statements: str) -> list[tuple[str, Change]]:
     return found
 
 
-def command_of(text: str, change: Change) -> Command:
+def command_of(text: str, change: StateChange) -> Command:
     original = {} if change.query is None else change.query.original
     return Command(change.command_id, text, {}, {}, original, change_to_json(change))
 

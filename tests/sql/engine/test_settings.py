@@ -6,7 +6,7 @@ import pytest
 
 from broker.client.config import ClusterConfig, NetworkConfig, ProducerConfig
 from broker.client.consumer_config import ConsumerConfig
-from sql.engine.session import Session
+from sql.engine.session import SqlSession
 from sql.engine.settings import SqlConfig
 from sql.engine.streams_settings import CLIENT_NAMES, STREAMS_NAMES, WITHOUT_EFFECT
 from sql.errors import StatementFailed
@@ -41,7 +41,7 @@ def test_each_setting_of_streams_goes_to_queries_or_is_said_to_have_no_effect(na
     if name in config.without_effect:
         assert not scopes & set(given)
         with pytest.raises(StatementFailed, match=r"has no effect|prohibited"):
-            Session().change(config, SetProperty(name, "7"))
+            SqlSession().change(config, SetProperty(name, "7"))
     else:
         assert {str(given[each]) for each in scopes if each in given} == {"7"}
 

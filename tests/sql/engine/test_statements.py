@@ -13,7 +13,7 @@ from sql.command_log import command_topic
 from sql.engine import entities as en
 from sql.engine.commands import Degraded
 from sql.engine.engine import Engine
-from sql.engine.session import Session
+from sql.engine.session import SqlSession
 from sql.engine.settings import SqlConfig
 from sql.engine.trial import WrongEndpoint
 from sql.errors import SqlError, StatementFailed
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 def test_settings_and_variables_are_the_sessions(broker: Broker, tmp_path: Path) -> None:
     with engine_of(broker, tmp_path) as engine:
-        session = Session()
+        session = SqlSession()
         engine.execute_in(session, "SET 'auto.offset.reset' = 'latest'; DEFINE name = 'orders';")
         assert session.properties == {"auto.offset.reset": "latest"}
         engine.execute_in(session, ORDERS.replace("orders (", "${name} (", 1))
@@ -44,7 +44,7 @@ def test_settings_and_variables_are_the_sessions(broker: Broker, tmp_path: Path)
         [shown] = engine.execute_in(session, "SHOW VARIABLES;")
         assert shown == en.VariablesList("SHOW VARIABLES;", (en.Variable("NAME", "orders"),))
         engine.execute_in(session, "UNSET 'auto.offset.reset'; UNDEFINE name;")
-        assert session == Session()
+        assert session == SqlSession()
         with pytest.raises(StatementFailed, match="Unknown property: fish"):
             engine.execute_in(session, "SET 'fish' = '1';")
 

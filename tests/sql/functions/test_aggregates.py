@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sql.datatypes import ArrayType, DataType
-from sql.errors import ProcessingFailed, StatementFailed
+from sql.errors import RecordFailed, StatementFailed
 from sql.functions.aggregates_by_offset import EarliestSeveral, LatestSeveral
 from sql.functions.aggregates_distinct import EXACT_MAX
 from sql.functions.builtin import builtin_functions
@@ -317,7 +317,7 @@ def test_correlations_are_those_of_statistics(rows: list[tuple[int, int]]) -> No
 def test_a_decimal_sum_that_is_too_large_stops_the_query() -> None:
     aggregator = made("SUM(DECIMAL(3;1))")
     state = aggregator.add(aggregator.initial(), D("99.9"))
-    with pytest.raises(ProcessingFailed, match=r"Numeric field overflow: .* Got 100\.0"):
+    with pytest.raises(RecordFailed, match=r"Numeric field overflow: .* Got 100\.0"):
         aggregator.add(state, D("0.1"))
 
 

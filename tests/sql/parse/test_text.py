@@ -5,7 +5,7 @@ import pytest
 from sql.errors import SyntaxFailed
 from sql.parse import parse, parse_expression, parse_statement
 from sql.syntax import expressions as ex
-from sql.syntax.queries import Emit, SelectAll
+from sql.syntax.queries import EmitClause, SelectAll
 from sql.syntax.statements import CreateAsSelect, CreateSource, Print, Show, SourceKind
 
 
@@ -28,7 +28,11 @@ def test_a_query_has_its_parts() -> None:
     created = parse_statement("CREATE TABLE t AS SELECT * FROM s GROUP BY (a, b) EMIT FINAL;")
     assert isinstance(created, CreateAsSelect)
     query = created.query
-    assert (created.kind, query.items, query.emit) == (SourceKind.TABLE, (SelectAll(),), Emit.FINAL)
+    assert (created.kind, query.items, query.emit) == (
+        SourceKind.TABLE,
+        (SelectAll(),),
+        EmitClause.FINAL,
+    )
     assert query.group_by == (ex.Name("A"), ex.Name("B"))
 
 

@@ -5,7 +5,7 @@ from sql.datatypes import BIGINT, Column
 from sql.functions.builtin import builtin_functions
 from sql.plan import Aggregate, Project, Scan, Sink
 from sql.planner import Planner
-from sql.syntax.queries import Emit, WindowKind
+from sql.syntax.queries import EmitClause, WindowKind
 from tests.sql.planner.session import Session
 
 SOURCES = """
@@ -24,7 +24,7 @@ def test_a_push_query_has_no_sink_and_knows_its_limit() -> None:
     planned = Session().run(f"{SOURCES} SELECT v, id FROM s EMIT CHANGES LIMIT 5;").plans[-1]
     assert isinstance(planned.plan, Project)
     assert [each.name for each in planned.schema.value] == ["V", "ID"]
-    assert (planned.sink, planned.limit, planned.emit) == (None, 5, Emit.CHANGES)
+    assert (planned.sink, planned.limit, planned.emit) == (None, 5, EmitClause.CHANGES)
 
 
 def test_an_insert_writes_to_what_is_there_under_the_id_that_it_asks_for() -> None:
