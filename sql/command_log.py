@@ -49,6 +49,7 @@ PLAN_BYTES_PLAIN = 100_000  # larger plans are compressed
 PLAN_BYTES_MAX = 64 * 1024 * 1024  # of a plan that was compressed
 NOTHING = -1
 LATEST = -1
+BROKERS_DEFAULT = -1  # replicas
 POLL_MS = 50  # markers of transactions move the position without waking who polls
 POLL_RECORDS = 10_000
 SILENT_POLLS_MAX = 600
@@ -109,12 +110,10 @@ class CommandLog:
         target: Target,
         topic: str,
         *,
-        replication_factor: int = -1,
         cleanup_policy: str = "delete",
     ) -> None:
         self.topic = topic
         self._target = target
-        self._replication_factor = replication_factor
         self._cleanup_policy = cleanup_policy
         self._producer: Producer | None = None
         self._reader: Consumer | None = None  # stays open: servers look for commands every second
@@ -129,7 +128,7 @@ class CommandLog:
             "retention.bytes": "-1",
             "min.insync.replicas": "1",
         }
-        topic = NewTopic(self.topic, 1, self._replication_factor, configs)
+        topic = NewTopic(self.topic, 1, BROKERS_DEFAULT, configs)
         try:
             with admin(self._target) as administration:
                 error = administration.create_topics([topic]).errors.get(self.topic)

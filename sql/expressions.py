@@ -4,10 +4,11 @@ Every expression knows its type; NULL without one has the type None. Columns are
 that the expression is evaluated on. Implicit conversions are already written out as Convert.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 
 from sql.datatypes import BOOLEAN, DataType, StructType
-from sql.functions.registry import Scalar
+from sql.functions.registry import Overload, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +244,20 @@ TypedExpression = (
     | NewMap
     | NewStruct
 )
+
+
+def column_values(value: object) -> Iterator[ColumnValue]:
+    """The columns that an expression uses, or that all expressions of a step or of a tuple use."""
+    if isinstance(value, ColumnValue):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from column_values(each)
+    elif is_dataclass(value) and not isinstance(value, Overload | DataType):
+        for field in fields(value):
+            yield from column_values(getattr(value, field.name))
+
+
+def names_used(value: object) -> set[str]:
+    """The names of these columns."""
+    return {each.name for each in column_values(value)}

@@ -20,6 +20,7 @@ A query that replaced another one continues with its stores and internal topics.
 the columns of the rows that it may find there, one entry for each version before, oldest first.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sql.catalog import FormatInfo, TimestampColumn, WindowInfo
@@ -225,3 +226,27 @@ PlanNode = (
     | ForeignKeyJoin
     | Sink
 )
+
+
+def inputs(step: PlanNode) -> tuple[PlanNode, ...]:
+    """The steps right before a step."""
+    match step:
+        case Scan():
+            return ()
+        case StreamJoin() | StreamTableJoin() | TableJoin() | ForeignKeyJoin():
+            return (step.left, step.right)
+        case _:
+            return (step.input,)
+
+
+def topics_read(step: PlanNode) -> tuple[str, ...]:
+    """The topics that a plan reads, each once, in the order of the statement."""
+    return tuple(dict.fromkeys(all_topics(step)))
+
+
+def all_topics(step: PlanNode) -> Iterator[str]:
+    """The topic of each Scan."""
+    if isinstance(step, Scan):
+        yield step.topic
+    for each in inputs(step):
+        yield from all_topics(each)

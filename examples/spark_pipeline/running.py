@@ -11,7 +11,7 @@ from broker import Broker, BrokerConfig, Server, TopicPartition
 from broker.client import Admin, admin
 from broker.model import LATEST_TIMESTAMP
 from sql import Engine, SqlConfig
-from sql.backends.native.topology import topics_read
+from sql.plan import topics_read
 
 PIPELINE = Path(__file__).with_name("pipeline.sql")
 LOOK_S = 0.2

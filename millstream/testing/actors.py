@@ -14,8 +14,8 @@ from millstream.testing.faults import CHUNKS
 from millstream.testing.pipelines import SqlPipeline, StreamsPipeline
 from millstream.testing.records import EncodedRecord
 from sql.engine.engine import Engine
-from sql.engine.pushing import scanned_topics
 from sql.engine.settings import SqlConfig
+from sql.plan import topics_read
 from sql.queries import QueryState
 from streams.app import AppState, StreamsApp
 from streams.runtime.app_state import ENDED
@@ -139,7 +139,7 @@ class SqlApplication(Application):
         with engine:
             queries = engine.commands.running
             self.reads = {
-                each.runtime.application_id: frozenset(scanned_topics(each.info.planned.plan))
+                each.runtime.application_id: frozenset(topics_read(each.info.planned.plan))
                 for each in queries.values()
             }
             self._watch(

@@ -7,12 +7,13 @@ from sql.catalog import SourceInfo
 from sql.engine import entities as en
 from sql.engine.changes import QueryInfo, State
 from sql.engine.fields import column_fields, schema_fields
-from sql.engine.pushing import PushQuery, scanned_topics
+from sql.engine.pushing import PushQuery
 from sql.engine.spark_progress import SparkProgress
 from sql.engine.spark_runtime import SparkRuntime
 from sql.engine.topic_statistics import Statistics, TopicStatistics, of_host
 from sql.engine.topics import Topics
 from sql.errors import StatementFailed
+from sql.plan import topics_read
 from sql.planner import PlannedQuery
 from sql.planner.explaining import explain_text
 from sql.queries import QueryRuntime, shown_state
@@ -187,7 +188,7 @@ class Descriptions:
             if runtime is None:
                 continue
             group = runtime.application_id
-            topics = scanned_topics(self.state.queries[each.id].planned.plan)
+            topics = topics_read(self.state.queries[each.id].planned.plan)
             found.append(en.GroupOffsets(group, tuple(self._topic(group, name) for name in topics)))
         return tuple(found)
 

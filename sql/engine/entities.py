@@ -1,7 +1,7 @@
 """Entities: results of statements as plain values; ksqlDB's REST API without the JSON."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sql.engine.spark_progress import SparkProgress
 
@@ -522,12 +522,3 @@ Entity = (
     | PluginsList
     | ConnectorDescription
 )
-
-
-@dataclass(frozen=True, slots=True)
-class HostStatus:
-    """Whether the server can work, and why not."""
-
-    is_healthy: bool
-    details: Mapping[str, bool] = field(default_factory=dict)
-    reason: str = ""

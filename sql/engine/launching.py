@@ -24,13 +24,12 @@ from sql.engine.pushing import (
     PushQuery,
     TapDelivery,
     add_delivery,
-    scanned_topics,
     tombstone_values,
 )
 from sql.engine.results import ResultRow, RowQueue
 from sql.engine.settings import SqlConfig
 from sql.engine.spark_launching import SparkLauncher, runs_on_spark, table_scan
-from sql.plan import Sink
+from sql.plan import Sink, topics_read
 from sql.planner import PlannedQuery
 from sql.queries import (
     AppRuntime,
@@ -174,7 +173,7 @@ class QueryLauncher:
         config = self.config_of(query)
         if config["auto.offset.reset"] != "latest":
             return
-        topics = scanned_topics(query.planned.plan)
+        topics = topics_read(query.planned.plan)
         try:
             begin_at_end(self.clients, self.application_id(query.id), topics)
         except MillstreamError as error:

@@ -16,7 +16,16 @@ from sql.engine.pull_rules import SEE
 from sql.engine.results import ResultColumn
 from sql.engine.topic_rows import records_to_end, row_reader
 from sql.errors import StatementFailed
-from sql.expressions import Among, Both, ColumnValue, Comparing, Convert, Either, TypedExpression
+from sql.expressions import (
+    Among,
+    Both,
+    ColumnValue,
+    Comparing,
+    Convert,
+    Either,
+    TypedExpression,
+    names_used,
+)
 from sql.plan import Filter, PlanNode, Project, Scan
 from sql.rows.row_format import Row
 from sql.schema import WINDOW_BOUNDS
@@ -111,25 +120,13 @@ def _check_columns(plan: PullPlan) -> None:
         ("SELECT", [each for _, each in plan.project.columns]),
         ("WHERE", list(plan.conditions)),
     ):
-        used = {name for each in expressions for name in _columns_in(each)}
+        used = names_used(tuple(expressions))
         wrong = [f"`{name}`" for name in refused if name in used]
         if wrong:
             raise StatementFailed(
                 f"Pull queries don't support the following columns in {clause} clauses: "
                 f"{', '.join(wrong)}"
             )
-
-
-def _columns_in(node: object) -> Iterator[str]:
-    """The names of the columns that an expression uses."""
-    if isinstance(node, ColumnValue):
-        yield node.name
-    elif isinstance(node, tuple):
-        for each in node:
-            yield from _columns_in(each)
-    elif hasattr(node, "__dataclass_fields__"):
-        for name in node.__dataclass_fields__:
-            yield from _columns_in(getattr(node, name))
 
 
 # --- keys -------------------------------------------------------------------------------------
@@ -196,7 +193,7 @@ def _looked_up(
         value = value.value
     if not isinstance(value, ColumnValue) or value.name not in columns:
         return None
-    if any(_columns_in(tuple(others))):
+    if names_used(tuple(others)):
         return None
     try:
         return [

@@ -18,7 +18,7 @@ from sql.backends.native.topology import lower
 from sql.engine.pulling import PullPlan
 from sql.engine.results import LIMIT_REACHED, ResultColumn, ResultRow, RowQueue
 from sql.expressions import ColumnValue
-from sql.plan import PlanNode, Project, Scan
+from sql.plan import PlanNode, Project, topics_read
 from sql.planner import PlannedQuery
 from sql.queries import begin_at_end, discard_applications
 from sql.rows.row_format import Row
@@ -188,7 +188,7 @@ class AppDelivery:
     def start(self) -> None:
         """Decide where to begin, and run."""
         if self._app.config.auto_offset_reset == "latest":
-            topics = scanned_topics(self._plan)
+            topics = topics_read(self._plan)
             begin_at_end(self._target, self._app.config.application_id, topics)
         self._app.on_state_change(self._changed)
         self._app.start()
@@ -246,15 +246,3 @@ class TapDelivery:
         found = self._selected((*row, *place, *window, *key_row))
         if found is not None:
             self._queue.offer(ResultRow(found))
-
-
-def scanned_topics(step: PlanNode) -> list[str]:
-    """The topics that a plan reads."""
-    if isinstance(step, Scan):
-        return [step.topic]
-    found: list[str] = []
-    for part in ("input", "left", "right"):
-        below = getattr(step, part, None)
-        if below is not None:
-            found += [each for each in scanned_topics(below) if each not in found]
-    return found

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from broker.client.opening import Target
 from broker.machine import Machine
 from broker.serde.registry.api import SchemaRegistry
-from sql.backends.native.topology import topics_read
 from sql.backends.spark.job import Job
 from sql.backends.spark.session import check_spark, open_session
 from sql.catalog import SourceInfo
@@ -17,7 +16,7 @@ from sql.engine.local_endpoints import LocalEndpoints
 from sql.engine.settings import NATIVE, SPARK, SqlConfig
 from sql.engine.sink_rows import SinkRows
 from sql.engine.spark_runtime import SparkParts, SparkRuntime
-from sql.plan import Scan, Sink
+from sql.plan import Scan, Sink, topics_read
 from sql.planner import plan_to_json
 from sql.planner.references import FromSource
 from sql.planner.relations import scan

@@ -19,6 +19,7 @@ from sql.plan import (
     StreamJoin,
     StreamTableJoin,
     TableJoin,
+    inputs,
 )
 from sql.planner.typed_text import typed_text
 from sql.schema import PSEUDO_COLUMNS
@@ -33,17 +34,6 @@ def explain_text(plan: PlanNode, rules: Sequence[str] = ()) -> str:
     if rules:
         lines.append(f"Rewritten by: {', '.join(rules)}")
     return "\n".join(lines)
-
-
-def inputs(node: PlanNode) -> tuple[PlanNode, ...]:
-    """The steps right before a step."""
-    match node:
-        case Scan():
-            return ()
-        case StreamJoin() | StreamTableJoin() | TableJoin() | ForeignKeyJoin():
-            return (node.left, node.right)
-        case _:
-            return (node.input,)
 
 
 def _lines(node: PlanNode, depth: int) -> Iterator[str]:

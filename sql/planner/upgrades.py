@@ -6,8 +6,8 @@ one topic or store would hold records of both. A source may have got columns
 since: `upgraded` writes into the new plan what rows in its stores and internal topics look like.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sql import expressions as te
 from sql.catalog import FormatInfo
@@ -158,25 +158,8 @@ def _columns(step: Aggregate, plan: PlanNode) -> str:
         if isinstance(node, Filter):
             used.append(node.condition)
         node = node.input
-    names = dict.fromkeys(name for each in used for name in column_names(each))
+    names = dict.fromkeys(each.name for each in te.column_values(tuple(used)))
     return f"[{', '.join(f'`{each}`' for each in names)}]"
-
-
-def column_names(expression: te.TypedExpression) -> Iterator[str]:
-    """The columns of an expression, in the order of their places in it."""
-    if isinstance(expression, te.ColumnValue):
-        yield expression.name
-        return
-    for field in fields(expression):
-        yield from _names_in(getattr(expression, field.name))
-
-
-def _names_in(value: object) -> Iterator[str]:
-    if isinstance(value, tuple):
-        for each in value:
-            yield from _names_in(each)
-    elif isinstance(value, te.TypedExpression):
-        yield from column_names(value)
 
 
 def _calls(step: Aggregate) -> str:

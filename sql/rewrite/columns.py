@@ -1,29 +1,18 @@
 """Columns of expressions: which are used, and expressions on rows with other columns."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TypeVar, cast
 
 from sql.datatypes import Column
-from sql.expressions import ColumnValue, TypedExpression
+from sql.expressions import ColumnValue, TypedExpression, column_values
 
 V = TypeVar("V")
 
 
 def columns_used(value: object) -> frozenset[int]:
     """The places in the row that expressions use; `value` may be a tuple of expressions."""
-    return frozenset(_places(value))
-
-
-def _places(value: object) -> Iterator[int]:
-    if isinstance(value, ColumnValue):
-        yield value.index
-    elif isinstance(value, tuple):
-        for each in value:
-            yield from _places(each)
-    elif isinstance(value, TypedExpression):
-        for field in fields(value):
-            yield from _places(getattr(value, field.name))
+    return frozenset(each.index for each in column_values(value))
 
 
 def on_row(value: V, places: Mapping[int, int], row: tuple[Column, ...]) -> V:

@@ -8,8 +8,8 @@ from typing import Any, Self
 from broker.serde import BytesSerde
 from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.steps import ProcessingLog, StepContext, ignore_errors
-from sql.backends.native.topology import add_query, application_id, topics_read
-from sql.plan import Sink
+from sql.backends.native.topology import add_query, application_id
+from sql.plan import Sink, topics_read
 from streams.config import StreamsConfig
 from streams.dsl.builder import StreamsBuilder
 from streams.handlers import Answer, Failure

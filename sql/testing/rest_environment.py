@@ -22,10 +22,10 @@ from broker.rest import HttpServer
 from sql.analyse.sources import NoSchemas, SourceAnalyser
 from sql.catalog import Catalog
 from sql.engine.engine import Engine
-from sql.engine.pushing import scanned_topics
 from sql.engine.settings import SqlConfig
 from sql.errors import SqlError
 from sql.functions.registry import FunctionRegistry
+from sql.plan import topics_read
 from sql.server.answers import V1_JSON
 from sql.server.application import SqlEndpoints, sql_application
 from sql.syntax.statements import CreateSource, Statement
@@ -177,7 +177,7 @@ class RestEnvironment:
                 for name in names
                 if name.startswith(f"{group}-") and not name.endswith("-changelog")
             ]
-            read[group] = [*scanned_topics(each.info.planned.plan), *internal]
+            read[group] = [*topics_read(each.info.planned.plan), *internal]
             committed[group] = self._administration.list_group_offsets(group).values
         behind = []
         for group, topics in read.items():

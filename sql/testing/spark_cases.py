@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
 
-from sql.backends.native.topology import topics_read
 from sql.backends.spark.job import Job
 from sql.plan import (
     ForeignKeyJoin,
@@ -22,6 +21,7 @@ from sql.plan import (
     StreamJoin,
     StreamTableJoin,
     TableJoin,
+    topics_read,
 )
 from sql.planner import plan_to_json
 from sql.testing.cases import Case, CaseKind

@@ -1,10 +1,9 @@
 """Evaluating: expressions as functions of rows, with what becomes of their errors."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
 
 from sql.backends.native.expressions import Log, compile_predicate, compile_row_function
-from sql.expressions import ColumnValue, TypedExpression
+from sql.expressions import TypedExpression
 from sql.functions.registry import TableOverload
 from sql.rows.row_format import Row
 
@@ -28,17 +27,6 @@ def group_function(expressions: Sequence[TypedExpression], log: Log) -> Callable
         return None if None in found else found
 
     return group
-
-
-def columns_of(expression: object) -> set[str]:
-    """The names of the columns that an expression uses."""
-    if isinstance(expression, ColumnValue):
-        return {expression.name}
-    if isinstance(expression, tuple):
-        return set().union(*map(columns_of, expression))
-    if not is_dataclass(expression):
-        return set()
-    return set().union(*(columns_of(getattr(expression, each.name)) for each in fields(expression)))
 
 
 def table_function(

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from sql.backends.native.evaluating import columns_of, predicate, row_function, table_function
+from sql.backends.native.evaluating import predicate, row_function, table_function
 from sql.backends.native.expressions import Log
 from sql.backends.native.row_run import RowRun
 from sql.backends.native.rows import internal_key_serde, stored_rows
 from sql.backends.native.steps import RowStream, RowTable, StepContext, then
-from sql.expressions import Constant
+from sql.expressions import Constant, names_used
 from sql.plan import Explode, Filter, Project, Rekey
 from sql.rows.row_format import Row
 from streams.dsl.table import Table
@@ -126,7 +126,7 @@ def _key_of_no_values(step: Rekey, log: Log) -> Callable[[object], Row]:
     places = [names.index(each.name) if each.name in names else None for each in shape.row]
     values = row_function(
         [
-            each if columns_of(each) <= set(names) else Constant(None, each.type)
+            each if names_used(each) <= set(names) else Constant(None, each.type)
             for each in step.expressions
         ],
         log,

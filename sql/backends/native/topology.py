@@ -1,7 +1,6 @@
 """Plans to topologies: each step becomes calls of the streams DSL."""
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import assert_never
 
 from sql.backends.native.aggregating import (
@@ -10,7 +9,6 @@ from sql.backends.native.aggregating import (
     grouped_stream,
     grouped_table,
 )
-from sql.backends.native.evaluating import columns_of
 from sql.backends.native.expressions import refusing_depth
 from sql.backends.native.joining import (
     joined_by_foreign_key,
@@ -30,6 +28,7 @@ from sql.backends.native.stateless import (
 )
 from sql.backends.native.steps import RowStream, RowTable, StepContext
 from sql.backends.native.tap import Tap
+from sql.expressions import names_used
 from sql.plan import (
     Aggregate,
     Explode,
@@ -43,6 +42,7 @@ from sql.plan import (
     StreamJoin,
     StreamTableJoin,
     TableJoin,
+    all_topics,
 )
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table
@@ -72,7 +72,7 @@ def add_query(plan: Sink, context: StepContext) -> None:
 def look_at_columns(plan: PlanNode, context: StepContext) -> None:
     """Let steps leave out what no expression of a query asks for."""
     with refusing_depth():
-        context.columns_used.update(columns_of(plan) or {""})
+        context.columns_used.update(names_used(plan) or {""})
 
 
 def lower_result(step: PlanNode, context: StepContext, tap: Tap | None = None) -> RowStream:
@@ -149,7 +149,7 @@ def _run_of_groups(step: PlanNode, context: StepContext) -> RowRun | None:
 def _joined(
     step: StreamJoin | StreamTableJoin | TableJoin | ForeignKeyJoin, context: StepContext
 ) -> RowStream | RowTable:
-    counts = Counter(_all_topics(step))
+    counts = Counter(all_topics(step))
     context.shared_topics.update(topic for topic, count in counts.items() if count > 1)
     match step:
         case StreamJoin():
@@ -176,19 +176,3 @@ def _table(step: PlanNode, context: StepContext) -> RowTable:
     rows = lower(step, context)
     assert isinstance(rows, Table), f"step {step.name} is not a table"
     return rows
-
-
-def topics_read(step: PlanNode) -> tuple[str, ...]:
-    """The topics that a plan reads, each once, in the order of the statement."""
-    return tuple(dict.fromkeys(_all_topics(step)))
-
-
-def _all_topics(step: PlanNode) -> Iterator[str]:
-    match step:
-        case Scan():
-            yield step.topic
-        case StreamJoin() | StreamTableJoin() | TableJoin() | ForeignKeyJoin():
-            yield from _all_topics(step.left)
-            yield from _all_topics(step.right)
-        case _:
-            yield from _all_topics(step.input)

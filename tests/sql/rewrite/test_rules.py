@@ -17,9 +17,9 @@ from sql.plan import (
     StreamJoin,
     StreamTableJoin,
     TableJoin,
+    inputs,
 )
 from sql.planner import explain_text
-from sql.planner.explaining import inputs
 from sql.planner.upgrades import check_upgrade, upgraded
 from sql.rewrite import RULES, Rule, rewritten
 from tests.sql.planner.golden import CASES, GoldenPlan, read_plans

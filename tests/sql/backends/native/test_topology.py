@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from broker.serde import BytesSerde
 from sql.backends.native.steps import ProcessingLog, StepContext, ignore_errors
-from sql.backends.native.topology import add_query, application_id, topics_read
+from sql.backends.native.topology import add_query, application_id
 from sql.functions.builtin import builtin_functions
 from sql.parse import parse
+from sql.plan import topics_read
 from sql.rows.row_format import Row
 from sql.testing.cases import Case, CaseKind, load_cases
 from sql.testing.engine import BuiltQuery, TestEngine
