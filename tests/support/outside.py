@@ -8,7 +8,9 @@ import ast
 import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from pathlib import Path
 
+from tests.support.file_findings import FileFindings
 from tests.support.tidy import ROOT
 
 PACKAGES = ("broker", "streams", "sql", "connect")
@@ -140,15 +142,22 @@ def _calls(node: ast.Call) -> Iterator[Use]:
 
 def complaints() -> Iterator[str]:
     """All uses that no edge explains."""
+    findings = FileFindings(Path(__file__), find)
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            name = str(path.relative_to(ROOT))
-            allowed = {
-                kind for pattern, kinds in EDGES.items() if fnmatch(name, pattern) for kind in kinds
-            }
-            for line, what, kind in uses(ast.parse(path.read_text())):
-                if kind not in allowed:
-                    yield f"{name}:{line}: takes {kind} from the system: {what}"
+            yield from findings.of(path)
+    findings.save()
+
+
+def find(path: Path, text: str) -> list[str]:
+    """The uses in one file that no edge explains."""
+    name = str(path.relative_to(ROOT))
+    allowed = {kind for pattern, kinds in EDGES.items() if fnmatch(name, pattern) for kind in kinds}
+    return [
+        f"{name}:{line}: takes {kind} from the system: {what}"
+        for line, what, kind in uses(ast.parse(text))
+        if kind not in allowed
+    ]
 
 
 def main() -> int:

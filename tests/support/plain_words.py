@@ -13,6 +13,8 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.file_findings import FileFindings
+
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("broker", "streams", "sql", "connect", "millstream", "examples", "benchmarks")
 # What to write instead: strings; characters; emitted, reported; again; is not a ...
@@ -57,9 +59,8 @@ def _is_command(node: ast.AST) -> bool:
     return any(re.search(r"command|group", ast.unparse(each)) for each in decorators)
 
 
-def in_module(path: Path, *, everything: bool) -> Iterator[tuple[int, str]]:
+def in_module(source: str, *, everything: bool) -> Iterator[tuple[int, str]]:
     """Line numbers and words of a module."""
-    source = path.read_text()
     hidden = docstring_lines(ast.parse(source))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         number, name = token.start[0], tokenize.tok_name[token.type]
@@ -78,22 +79,39 @@ def _in_text(text: str, first: int, words: re.Pattern[str]) -> Iterator[tuple[in
             yield number, match[0]
 
 
+def find(path: Path, text: str) -> list[tuple[int, str]]:
+    """Line numbers and words of a file, in what users read."""
+    return (
+        [*_in_text(text, 1, WORDS)]
+        if path.suffix == ".md"
+        else [*in_module(text, everything=False)]
+    )
+
+
+def find_everywhere(path: Path, text: str) -> list[tuple[int, str]]:
+    """The same, in docstrings, comments and names, too."""
+    return find(path, text) if path.suffix == ".md" else [*in_module(text, everything=True)]
+
+
 def main(*arguments: str) -> int:
     """Print each word with its place; 1 if there is any."""
     everything = "--all" in arguments
     wanted = [Path(each).resolve() for each in arguments if each != "--all"] or [ROOT]
-    found = 0
-    for path in (*documents(), *modules()):
-        if not any(path.is_relative_to(each) for each in wanted):
-            continue
-        if path.suffix == ".md":
-            words = list(_in_text(path.read_text(), 1, WORDS))
-        else:
-            words = list(in_module(path, everything=everything))
+    chosen = [
+        path
+        for path in (*documents(), *modules())
+        if any(path.is_relative_to(each) for each in wanted)
+    ]
+    if everything:
+        found = {path: find_everywhere(path, path.read_text()) for path in chosen}
+    else:
+        findings = FileFindings(Path(__file__), find)
+        found = {path: findings.of(path) for path in chosen}
+        findings.save()
+    for path, words in found.items():
         for number, word in words:
             sys.stdout.write(f"{path.relative_to(ROOT)}:{number}: {word}\n")
-        found += len(words)
-    return 1 if found else 0
+    return 1 if any(found.values()) else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypedDict
+
+from tests.support.file_findings import FileFindings
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("broker", "streams", "sql", "connect", "millstream", "benchmarks", "examples", "tests")
@@ -32,27 +35,41 @@ def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return lines
 
 
-def complaints_about(path: Path) -> Iterator[str]:
+class OfFile(TypedDict):
+    """What is found in one file."""
+
+    complaints: list[str]
+    imports: list[str]
+
+
+def find(path: Path, text: str) -> OfFile:
+    """What is wrong with a file, and what it imports."""
+    nodes = [*ast.walk(ast.parse(text))]
+    return {
+        "complaints": [*complaints_about(path, text, nodes)],
+        "imports": [*imported_names(text, nodes)],
+    }
+
+
+def complaints_about(path: Path, text: str, nodes: list[ast.AST]) -> Iterator[str]:
     """What is wrong with one file."""
-    text = path.read_text()
     name = path.relative_to(ROOT)
     count = text.count("\n")
     if count > FILE_LINES_MAX:
         yield f"{name}: {count} lines, at most {FILE_LINES_MAX}"
-    for number, line in enumerate(text.splitlines(), start=1):
-        if LATER.search(line):
-            yield f"{name}:{number}: a note to fix something later"
-    for node in ast.walk(ast.parse(text)):
+    for note in LATER.finditer(text):
+        number = text.count("\n", 0, note.start()) + 1
+        yield f"{name}:{number}: a note to fix something later"
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = function_lines(node)
             if lines > FUNCTION_LINES_MAX:
                 yield f"{name}:{node.lineno}: {node.name} has {lines} lines"
 
 
-def imported_names(path: Path) -> Iterator[str]:
+def imported_names(text: str, nodes: list[ast.AST]) -> Iterator[str]:
     """Dotted names that a file imports, and those it starts with `python -m`."""
-    text = path.read_text()
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -61,10 +78,10 @@ def imported_names(path: Path) -> Iterator[str]:
     yield from re.findall(rf'"((?:{"|".join(PACKAGES)})(?:\.\w+)+)', text)
 
 
-def orphans() -> Iterator[str]:
+def orphans(found: dict[Path, OfFile]) -> Iterator[str]:
     """Modules of the product and of tests/support that nobody imports."""
-    known = {name for path in modules() for name in imported_names(path)}
-    for path in modules():
+    known = {name for of_file in found.values() for name in of_file["imports"]}
+    for path in found:
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         tested = name.startswith(("tests.", "examples.")) and ".support." not in name
         if path.stem in ("__init__", "__main__") or tested or name in known:
@@ -81,11 +98,14 @@ def folders_without_init() -> Iterator[str]:
 
 def main() -> int:
     """Print every complaint; 1 if there is any."""
-    found = [complaint for path in modules() for complaint in complaints_about(path)]
-    found += [*folders_without_init(), *orphans()]
-    for complaint in found:
+    findings = FileFindings(Path(__file__), find)
+    found = {path: findings.of(path) for path in modules()}
+    findings.save()
+    complaints = [each for of_file in found.values() for each in of_file["complaints"]]
+    complaints += [*folders_without_init(), *orphans(found)]
+    for complaint in complaints:
         sys.stdout.write(complaint + "\n")
-    return 1 if found else 0
+    return 1 if complaints else 0
 
 
 if __name__ == "__main__":
