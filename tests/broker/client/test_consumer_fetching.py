@@ -38,6 +38,8 @@ from tests.broker.client.scripted import ScriptedTransport, topic_id
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 END = 1_000_000
+# The scripted broker answers at once: with the default, each poll would fetch a megabyte ahead.
+AHEAD_BYTES = 5_000
 
 
 @dataclass
@@ -153,7 +155,12 @@ def make_setting(**config: object) -> Setting:
     clock = ManualClock()
     transport = ScriptedTransport({"t": 2})
     leader = Leader(transport)
-    settings = ConsumerConfig(**{"auto_offset_reset": "earliest", **config})  # type: ignore[arg-type]
+    chosen = {
+        "auto_offset_reset": "earliest",
+        "max_partition_fetch_bytes": AHEAD_BYTES,
+        **config,
+    }
+    settings = ConsumerConfig(**chosen)  # type: ignore[arg-type]
     return Setting(clock, transport, leader, RecordConsumer(Cluster(transport, clock), settings))
 
 
