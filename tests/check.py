@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO
 
-from tests.support.seeds import SEED, VARIABLE
+from tests.support.seeds import QUARTER, QUARTERS, SEED, VARIABLE
 
 CACHE = Path(__file__).parent.parent / ".cache"
 STATIC = (
@@ -124,6 +124,8 @@ def environment_of(level: str) -> dict[str, str]:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     for name in ("PYTHONHASHSEED", VARIABLE):
         sys.stdout.write(f"== {name}={environment[name]}\n")
+    if level == "full":
+        sys.stdout.write(f"== mutations: quarter {QUARTER} of {QUARTERS}\n")
     sys.stdout.flush()
     return environment
 

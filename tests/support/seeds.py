@@ -27,6 +27,9 @@ def _seed_of_commit() -> int:
 
 # Workers of pytest inherit it, and so do the processes of tests.
 SEED = int(os.environ.setdefault(VARIABLE, str(_seed_of_commit())))
+# What takes minutes is tested in quarters; that of `make test` follows from the commit, too.
+QUARTERS = 4
+QUARTER = SEED % QUARTERS + 1
 
 
 def seed_of(name: str) -> int:
@@ -36,4 +39,4 @@ def seed_of(name: str) -> int:
 
 def pytest_report_header() -> str:
     """Print the seed."""
-    return f"{VARIABLE}={SEED}"
+    return f"{VARIABLE}={SEED}, mutations: quarter {QUARTER} of {QUARTERS}"
