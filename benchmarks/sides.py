@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.report import Report
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.apache_kafka import LONG_LIVED, ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import PeerMissing
 
@@ -48,7 +48,7 @@ def both(report: Report) -> Iterator[list[Side]]:
     """Our broker and Apache Kafka side by side; ours alone, with the reason, when there is none."""
     with millstream() as ours:
         try:
-            kafka = ApacheKafka(heap_mb=1024).start()
+            kafka = ApacheKafka(heap_mb=1024, jvm=LONG_LIVED).start()
         except PeerMissing as missing:
             report.note(f"{PEER} skipped: {missing}")
             yield [ours]

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = [
     "millstream.pytest_plugin",  # found by itself where Millstream is installed
     "tests.support.durations",
+    "tests.support.kafka_for_all",
     "tests.support.scheduling",
     "tests.support.seeds",
 ]

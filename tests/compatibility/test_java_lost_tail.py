@@ -9,8 +9,8 @@ import pytest
 
 from broker.client import admin
 from broker.client.api import NewTopic
-from tests.broker.client.conftest import SETTINGS
 from tests.support.apache_kafka import KafkaRelease, java_command
+from tests.support.kafka_for_all import SETTINGS
 from tests.support.lost_tail import TOPIC, check
 from tests.support.millstream_broker import MillstreamBroker
 

@@ -1,7 +1,5 @@
 """Our worker on a real Apache Kafka."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from broker.client import admin
@@ -21,21 +19,16 @@ from tests.connect.running_worker import (
 )
 from tests.connect.scripted import SinkScript
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.peer import PeerMissing, skip_without_peer, wait_until
+from tests.support.kafka_for_all import MARKS as KAFKA
+from tests.support.peer import wait_until
 
-pytestmark = [pytest.mark.peer, pytest.mark.slow]
+pytestmark = KAFKA
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def kafka(kafka_for_all: ApacheKafka) -> str:
     """Its address."""
-    settings = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
-    try:
-        running = ApacheKafka(tmp_path_factory.mktemp("kafka"), settings=settings)
-    except PeerMissing as missing:
-        skip_without_peer(f"no Apache Kafka: {missing}")
-    with running:
-        yield running.bootstrap
+    return kafka_for_all.bootstrap
 
 
 def rows(topic: str, first: int, last: int) -> list[SourceRecord]:

@@ -54,8 +54,11 @@ TOOL_CLASSES = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
 
-# A tool lives for a second or two: the optimising compiler would only compete for the cores.
-SHORT_LIVED_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+# Tools and the servers of tests live for seconds: the optimising compiler and threads that collect
+# garbage would only compete for the cores (a test's server takes a third of the processor time).
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+SHORT_LIVED_JVM = (*SHORT_LIVED, "-Xmx256m")
+LONG_LIVED = ("-XX:+UseG1GC",)  # what Kafka's own scripts choose, for benchmarks
 _QUIET_LOGGING = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -174,6 +177,7 @@ class ApacheKafka:
         *,
         settings: Mapping[str, str] | None = None,
         heap_mb: int = 512,
+        jvm: Sequence[str] = SHORT_LIVED,
         place: NodePlace | None = None,
     ) -> None:
         self.release = fetch_apache_kafka()
@@ -182,7 +186,7 @@ class ApacheKafka:
         self.data_dir = self.folder / "data"
         self._place = place or _places(1)[0]
         self._settings = dict(settings or {})
-        self._heap_mb = heap_mb
+        self._jvm = (*jvm, f"-Xmx{heap_mb}m", f"-Xms{heap_mb}m")
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -217,8 +221,7 @@ class ApacheKafka:
                 f"--config={properties}",
             ]
             self.release.run_tool("kafka-storage", *format_arguments)
-        jvm = (f"-Xmx{self._heap_mb}m", f"-Xms{self._heap_mb}m", "-XX:+UseG1GC")
-        command = self.release.command("kafka.Kafka", str(properties), jvm=jvm)
+        command = self.release.command("kafka.Kafka", str(properties), jvm=self._jvm)
         with open(self.log_file, "wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 

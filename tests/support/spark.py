@@ -13,6 +13,7 @@ import pytest
 
 from sql.backends.spark.session import check_java, open_session
 from sql.errors import SqlError
+from tests.support.apache_kafka import SHORT_LIVED
 from tests.support.peer import skip_without_peer
 
 MASTER = "local[2,3]"  # a task that fails is tried again, as on a cluster
@@ -20,6 +21,9 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    # Each query of a test is compiled, and runs once: half of the processor time is that of the
+    # optimising compiler and of threads that collect garbage.
+    "spark.driver.extraJavaOptions": " ".join(SHORT_LIVED),
 }
 MARKS = [
     pytest.mark.slow,

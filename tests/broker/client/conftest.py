@@ -13,19 +13,10 @@ from broker.client.opening import Target
 from broker.config import BrokerConfig
 from broker.model import TopicPartition
 from tests.support.apache_kafka import ApacheKafka, ApacheKafkaCluster
+from tests.support.kafka_for_all import MARKS as KAFKA
+from tests.support.kafka_for_all import SETTINGS
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import PeerMissing, skip_without_peer, wait_until
-
-# What makes waiting shorter; everything else stays at the defaults that users get.
-SETTINGS = {
-    "log.retention.ms": "-1",  # some records are of long ago
-    "group.initial.rebalance.delay.ms": "0",
-    "group.consumer.min.heartbeat.interval.ms": "200",
-    "group.consumer.heartbeat.interval.ms": "200",
-    "offsets.topic.num.partitions": "4",
-    "transaction.state.log.num.partitions": "4",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
-}
 
 
 @pytest.fixture(scope="session")
@@ -45,19 +36,14 @@ def tcp_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 @pytest.fixture(scope="session")
-def kafka_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """A real Apache Kafka, or a skip that says why there is none."""
-    try:
-        kafka = ApacheKafka(tmp_path_factory.mktemp("kafka"), settings=SETTINGS)
-    except PeerMissing as missing:
-        skip_without_peer(f"no Apache Kafka: {missing}")
-    with kafka:
-        yield kafka.bootstrap
+def kafka_target(kafka_for_all: ApacheKafka) -> Target:
+    """A real Apache Kafka."""
+    return kafka_for_all.bootstrap
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafkaCluster]:
-    """Three nodes of a real Kafka, so that leaders can move."""
+    """Three nodes of a real Kafka, so that leaders can move; they are busy even without clients."""
     settings = {
         **SETTINGS,
         # A killed node is found out in a second, not in nine.
@@ -78,7 +64,7 @@ def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKa
     params=[
         "embedded",
         "tcp",
-        pytest.param("kafka", marks=[pytest.mark.slow, pytest.mark.peer]),
+        pytest.param("kafka", marks=KAFKA),
     ]
 )
 def target(request: pytest.FixtureRequest) -> Target:

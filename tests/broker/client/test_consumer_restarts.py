@@ -10,8 +10,8 @@ from broker.client import admin, consumer, producer
 from broker.client.api import NewTopic
 from broker.client.record_consumer import RecordConsumer
 from broker.model import TopicPartition
-from tests.broker.client.conftest import SETTINGS
 from tests.support.apache_kafka import ApacheKafkaCluster
+from tests.support.kafka_for_all import SETTINGS
 from tests.support.millstream_broker import MillstreamBroker
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from broker.client import admin, consumer
 from broker.client.api import NewTopic
 from broker.model import TopicPartition
-from tests.broker.client.conftest import SETTINGS
+from tests.support.kafka_for_all import SETTINGS
 from tests.support.lost_tail import TOPIC, check
 from tests.support.millstream_broker import MillstreamBroker
 

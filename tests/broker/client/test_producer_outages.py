@@ -18,9 +18,10 @@ from broker.client.opening import Target
 from broker.client.record_producer import RecordProducer
 from broker.client.transport import Node
 from broker.errors import BrokerError, ClientError
-from tests.broker.client.conftest import SETTINGS, read_all
+from tests.broker.client.conftest import read_all
 from tests.broker.client.cutting_proxy import CuttingProxy, random_lifetimes
 from tests.support.apache_kafka import ApacheKafkaCluster
+from tests.support.kafka_for_all import SETTINGS
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import wait_until
 

@@ -28,7 +28,6 @@ from tests.broker.registry.conftest import SETTINGS
 from tests.broker.registry.examples import record, referring, refused
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
-from tests.support.peer import PeerMissing, skip_without_peer
 
 A_STRING = '{"subject":"a","version":1,"id":7,"schema":"\\"string\\"","deleted":false}'
 NOOP = '{"keytype":"NOOP","magic":0}'
@@ -418,23 +417,26 @@ def test_threads_that_register_at_once_share_ids(registry: Registry) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "peer", [MillstreamBroker, pytest.param(ApacheKafka, marks=pytest.mark.peer)]
-)
-def test_a_registry_works_over_the_network(
-    tmp_path: Path, peer: type[MillstreamBroker] | type[ApacheKafka]
-) -> None:
-    try:
-        served = peer(tmp_path, settings=SETTINGS)
-    except PeerMissing as missing:
-        skip_without_peer(f"no peer: {missing}")
-    with served, Registry(served.bootstrap) as old:
+def test_a_registry_works_over_the_network(tmp_path: Path) -> None:
+    with MillstreamBroker(tmp_path, settings=SETTINGS) as served:
+        check_over_the_network(served.bootstrap)
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+@pytest.mark.xdist_group("kafka")
+def test_a_registry_works_on_apache_kafka(kafka_for_all: ApacheKafka) -> None:
+    check_over_the_network(kafka_for_all.bootstrap)
+
+
+def check_over_the_network(bootstrap: str) -> None:
+    with Registry(bootstrap) as old:
         assert old.register("a", record("x")) == 1
-        with Registry(served.bootstrap) as new:
+        with Registry(bootstrap) as new:
             assert new.register("a", record("x", "y")) == 2
             with refused(50004):
                 old.register("b", record("z"))
             assert new.delete_subject("a") == [1, 2]
             assert new.delete_subject("a", permanent=True) == [1, 2]
-        with Registry(served.bootstrap) as again:
+        with Registry(bootstrap) as again:
             assert again.register("a", record("x")) == 3
