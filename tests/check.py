@@ -27,11 +27,13 @@ STATIC = (
     ("words", ["tests.support.plain_words"]),
     ("types", ["mypy"]),
 )
-TESTS = ["pytest", "-n", "2", "-rfEs"]
+TESTS = ["pytest", "-rfEs"]
+# Slow tests wait for processes that start and for times that pass: one more worker than cores, of
+# which this is made for two, computes meanwhile.
 PYTEST = {
-    "fast": [*TESTS, "-m", "not slow and not peer and not long"],
-    "full": [*TESTS, "-m", "not long"],
-    "long": TESTS,
+    "fast": [*TESTS, "-n", "2", "-m", "not slow and not peer and not long"],
+    "full": [*TESTS, "-n", "3", "-m", "not long"],
+    "long": [*TESTS, "-n", "3"],
 }
 STATIC_NICENESS = 10  # tests measure, static checks do not
 

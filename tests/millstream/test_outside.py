@@ -32,5 +32,6 @@ def test_what_is_given_is_fine() -> None:
     assert not list(uses(ast.parse(source)))
 
 
+@pytest.mark.slow
 def test_no_module_uses_the_operating_system_directly() -> None:
     assert not list(complaints())

@@ -2,8 +2,9 @@
 
 The tests of a module run one after another in one worker, so that its fixtures are made once. Marks
 change that: tests with the same `xdist_group` run in one worker, wherever they are (Spark, a Kafka
-cluster, databases); tests with `spread` run in any. Groups that take long start first, by the
-durations of the last run, so that the workers end together.
+cluster, databases); tests with `spread` run in any. Groups that take long start first, so that the
+workers end together: by the durations of the last run, or, of tests that it did not have, by their
+marks.
 
 pytest-xdist has groups of its own (`--dist loadgroup`); with pytest 9.2 they have no effect.
 """
@@ -23,9 +24,12 @@ from tests.support.durations import wall_seconds
 
 GROUP, SPREAD = "xdist_group", "spread"
 FOLDER = "millstream_groups"  # among what a worker is given
-# Of tests that are in no record, and of groups: most of them start something.
-UNKNOWN_SECONDS = 0.05
+# Of tests that are in no record: by their mark, by their time limit if they have one of their own,
+# and of groups, most of which start something.
+UNKNOWN_SECONDS, UNKNOWN_SLOW_SECONDS = 0.01, 1.0
+UNKNOWN_SHARE_OF_LIMIT = 0.05
 UNKNOWN_GROUP_SECONDS = 30.0
+SLOW = ("slow", "peer", "long")
 _folder = pytest.StashKey[Path]()
 
 
@@ -45,12 +49,13 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """In a worker: write down the groups of all tests."""
+    """In a worker: write down the groups of all tests, and how long they are guessed to take."""
     given = getattr(session.config, "workerinput", None)
     if given is not None:
         groups = {item.nodeid: group for item in session.items if (group := group_of(item))}
+        guessed = {item.nodeid: guessed_seconds(item) for item in session.items}
         path = Path(given[FOLDER]) / f"{given['workerid']}.json"
-        path.write_text(json.dumps(groups))
+        path.write_text(json.dumps({"groups": groups, "seconds": guessed}))
 
 
 def group_of(item: pytest.Item) -> str | None:
@@ -61,6 +66,14 @@ def group_of(item: pytest.Item) -> str | None:
     return item.nodeid if item.get_closest_marker(SPREAD) else None
 
 
+def guessed_seconds(item: pytest.Item) -> float:
+    """How long a test takes, as far as its marks say."""
+    is_slow = any(item.get_closest_marker(name) for name in SLOW)
+    limit = item.get_closest_marker("timeout")
+    seconds = UNKNOWN_SLOW_SECONDS if is_slow else UNKNOWN_SECONDS
+    return seconds if limit is None else max(seconds, UNKNOWN_SHARE_OF_LIMIT * limit.args[0])
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> "GroupScheduling | None":
     """Distribute tests as this module says, unless another way is asked for."""
@@ -69,15 +82,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> "GroupS
     return GroupScheduling(config, log, config.stash[_folder])
 
 
-def longest_first(groups: dict[str, dict[str, bool]], recorded: dict[str, float]) -> list[str]:
+def longest_first(
+    groups: dict[str, dict[str, bool]], recorded: dict[str, float], guessed: dict[str, float]
+) -> list[str]:
     """The names of groups, those that take long first; groups of unknown tests with marks, too."""
 
     def seconds(name: str) -> float:
         tests = groups[name]
-        known = sum(recorded.get(test, UNKNOWN_SECONDS) for test in tests)
+        total = sum(recorded.get(test, guessed[test]) for test in tests)
         is_marked = "/" not in name
         unknown = not any(test in recorded for test in tests)
-        return max(known, UNKNOWN_GROUP_SECONDS) if is_marked and unknown else known
+        return max(total, UNKNOWN_GROUP_SECONDS) if is_marked and unknown else total
 
     return sorted(groups, key=lambda name: (-seconds(name), name))
 
@@ -99,6 +114,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         super().__init__(config, log)
         self._folder = folder
         self._groups: dict[str, str] = {}
+        self._guessed: dict[str, float] = {}
         self._indexes: dict[str, int] = {}
 
     def schedule(self) -> None:
@@ -111,7 +127,9 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         self.collection = list(next(iter(self.registered_collections.values())))
         self._indexes = {name: number for number, name in enumerate(self.collection)}
         for path in self._folder.glob("*.json"):
-            self._groups.update(json.loads(path.read_text()))
+            of_worker = json.loads(path.read_text())
+            self._groups.update(of_worker["groups"])
+            self._guessed.update(of_worker["seconds"])
         self._fill_queue(self.collection)
         for _ in range(3):  # a worker begins when it has a test after the first
             for node in self.nodes:
@@ -121,7 +139,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         groups: dict[str, dict[str, bool]] = {}
         for name in names:
             groups.setdefault(self._split_scope(name), {})[name] = False
-        for group in longest_first(groups, recorded_seconds()):
+        for group in longest_first(groups, recorded_seconds(), self._guessed):
             self.workqueue[group] = groups[group]
 
     def _split_scope(self, nodeid: str) -> str:

@@ -210,7 +210,7 @@ def test_a_batch_the_broker_finds_too_large_is_sent_in_parts(
 def test_a_partition_that_is_not_there_is_named(target: Target, make_topic: MakeTopic) -> None:
     topic = make_topic(2)
     with (
-        producer(target, max_block_ms=3_000) as out,
+        producer(target, max_block_ms=1_000) as out,
         pytest.raises(ClientError, match=f'"{topic}" has no partition 2'),
     ):
         out.send(topic, b"v", partition=2)

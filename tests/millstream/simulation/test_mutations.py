@@ -11,7 +11,7 @@ from tests.support.seeds import QUARTER, QUARTERS
 
 pytestmark = [pytest.mark.slow, pytest.mark.spread]
 
-PARTS = 8
+PARTS = 16
 SECONDS_MAX = 280
 # Most are found in their known seeds; a change of the product moves some histories.
 SEEDS_MAX, LONG_SEEDS_MAX = 3, 30
