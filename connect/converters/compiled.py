@@ -53,13 +53,11 @@ class Conversion:
     """How values are converted; `simple` is a condition on {0} under which they stay as they are.
 
     The function takes every value, null and simple ones too. `quick` is a shorter one, which never
-    fails, for values that meet a condition. In a dict, what the function gives may be spread: a
-    dict whose items take the place of the value.
+    fails, for values that meet a condition.
     """
 
     convert: Convert
     simple: str = ""
-    spread: bool = False
     quick: tuple[str, Convert] | None = None
 
     def expression(self, value: str, other: str) -> str:
@@ -224,7 +222,7 @@ def _items(
     assert len(schema.fields) == len(parts), "a part for every field"
     items = []
     for index, (name, part) in enumerate(parts):
-        label = "**" if part.spread else f"{name!r}: " if with_names else ""
+        label = f"{name!r}: " if with_names else ""
         items.append(label + part.expression(f"value{index}", f"other{index}"))
     return ", ".join(items)
 
