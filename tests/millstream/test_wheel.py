@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.peer import PeerMissing, find_command, run_installer
+from tests.support.peer import PeerMissing, find_command, run_installer, skip_without_peer
 from tests.support.tidy import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel"), pytest.mark.timeout(900)]
@@ -61,7 +61,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         run_installer([*pip, "--dest", tmp_path_factory.mktemp("downloads"), "setuptools>=77"])
     except PeerMissing as reason:
-        pytest.skip(str(reason))
+        skip_without_peer(reason)
     for name in tracked_files():
         if name.partition("/")[0] in (name, "docs", *PRODUCT):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
