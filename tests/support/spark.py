@@ -21,6 +21,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.python.authenticate.socketTimeout": "120s",  # workers start slowly on a busy machine
     # Each query of a test is compiled, and runs once: half of the processor time is that of the
     # optimising compiler and of threads that collect garbage.
     "spark.driver.extraJavaOptions": " ".join(SHORT_LIVED),
