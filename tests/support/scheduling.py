@@ -48,6 +48,7 @@ def pytest_configure_node(node: WorkerController) -> None:
     node.workerinput[FOLDER] = str(node.config.stash[_folder])
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist then reports that the collection is complete
 def pytest_collection_finish(session: pytest.Session) -> None:
     """In a worker: write down the groups of all tests, and how long they are guessed to take."""
     given = getattr(session.config, "workerinput", None)
