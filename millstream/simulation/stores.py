@@ -32,18 +32,18 @@ from sortedcontainers import SortedDict
 
 from broker.files import FileSystem
 from broker.model import OpenFile
-from streams.state.backing import Backing, Row, Write, is_fact_of, scan_in_blocks
+from streams.state.backing import Backing, Row, Write, is_metadata_of, scan_in_blocks
 from streams.state.database_folder import DatabaseFolder, closed
 
 MANIFEST = "MANIFEST"
 LOCK = "LOCK"
-FACTS = ""  # the facts, which are written with the rows
+METADATA = ""  # the metadata, which are written with the rows
 FRAME = struct.Struct(">II")  # length and checksum of what follows
 LOG_BYTES_MAX = 64 * 1024
 MARSHAL_VERSION = 2  # later ones depend on how often objects are referenced
 
 Changes = list[tuple[bytes, bytes | None]]
-# Changed rows by store, expired before a key by store, changed facts: in the order of RocksDB's.
+# Changed rows by store, expired before a key by store, changed metadata: in the order of RocksDB's.
 Entry = tuple[list[tuple[str, Changes]], list[tuple[str, bytes]], Changes]
 
 
@@ -156,7 +156,7 @@ class ModelDatabase:
         self._folder.delete_damaged()
         try:
             self._open(stores)
-            self._families[FACTS].load()  # without them no store can be opened
+            self._families[METADATA].load()  # without them no store can be opened
         except OSError as error:
             self._lock: OpenFile | None = None
             self._folder.raise_unless_damage(error)
@@ -172,14 +172,14 @@ class ModelDatabase:
             self._lock = files.lock(self._name(LOCK))
         except BlockingIOError as error:
             raise OSError(f"lock hold by current process: {self._name(LOCK)}") from error
-        self._families: dict[str, _Family] = {FACTS: _Family()}
+        self._families: dict[str, _Family] = {METADATA: _Family()}
         self._number = 0
         manifest = files.read_file(self._name(MANIFEST))
         replayed = manifest is None or self._load(manifest)
-        for name in sorted(set(self._families) - {FACTS, *stores}):
-            # Facts first: rows without facts are never used.
-            facts = self._families[FACTS]
-            facts.apply([(key, None) for key in facts.load() if is_fact_of(key, name)])
+        for name in sorted(set(self._families) - {METADATA, *stores}):
+            # Metadata first: rows without metadata are never used.
+            metadata = self._families[METADATA]
+            metadata.apply([(key, None) for key in metadata.load() if is_metadata_of(key, name)])
             del self._families[name]
             replayed = True
         for name in stores:
@@ -266,10 +266,10 @@ class ModelDatabase:
         except OSError as error:
             raise self._folder.failed(str(error), store) from error
 
-    def facts(self) -> dict[bytes, bytes]:
-        """The facts that were written with the rows."""
+    def metadata(self) -> dict[bytes, bytes]:
+        """The metadata that was written with the rows."""
         assert self._is_open
-        return dict(self.rows(FACTS))
+        return dict(self.rows(METADATA))
 
     def write(self, write: Write) -> None:
         """Apply all changes, or none."""
@@ -277,7 +277,7 @@ class ModelDatabase:
         entry: Entry = (
             [(name, list(rows.items())) for name, rows in write.rows.items() if rows],
             list(write.expired.items()),
-            list(write.facts.items()),
+            list(write.metadata.items()),
         )
         if not any(entry):
             return
@@ -302,12 +302,12 @@ class ModelDatabase:
         self._log_bytes += len(frame)
 
     def _apply(self, entry: Entry) -> None:
-        rows, expired, facts = entry
+        rows, expired, metadata = entry
         for name, changes in rows:
             self._families.setdefault(name, _Family()).apply(changes)
         for name, before in expired:
             self._families.setdefault(name, _Family()).expire(before)
-        self._families[FACTS].apply(facts)
+        self._families[METADATA].apply(metadata)
 
 
 def _framed(data: bytes) -> bytes:
