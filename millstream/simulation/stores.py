@@ -1,4 +1,4 @@
-"""ModelDatabases: databases of a simulated machine that behave as `streams.state.rocks` does.
+"""ModelDatabases: databases of a simulated machine that behave like `streams.state.rocks`.
 
 RocksDB accesses the disk itself, so simulations use this database on the simulated disk instead. It
 has exactly the guarantees of RocksDB with the options of RocksMemory:
@@ -38,7 +38,7 @@ from streams.state.database_folder import DatabaseFolder, closed
 MANIFEST = "MANIFEST"
 LOCK = "LOCK"
 METADATA = ""  # the metadata, which are written with the rows
-FRAME = struct.Struct(">II")  # length and checksum of what follows
+FRAME = struct.Struct(">II")  # length and checksum of the data that follows
 LOG_BYTES_MAX = 64 * 1024
 MARSHAL_VERSION = 2  # later ones depend on how often objects are referenced
 
@@ -98,7 +98,7 @@ class _Family:
 
 
 class ModelBacking:
-    """The rows of one store, as RocksBacking."""
+    """The rows of one store, like RocksBacking."""
 
     is_memory = False
     memory_bytes = 0
@@ -109,13 +109,13 @@ class ModelBacking:
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
-        found: bytes | None = self._database.rows(self._name).get(key)
-        return found
+        value: bytes | None = self._database.rows(self._name).get(key)
+        return value
 
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[Row]:
-        """Rows from `first` up to, not including, `before`."""
+        """Rows from `first` (inclusive) to `before` (exclusive)."""
         read = partial(self._block, backwards=backwards)
         return scan_in_blocks(read, first, before, backwards=backwards)
 
@@ -141,7 +141,7 @@ class ModelBacking:
 
 
 class ModelDatabase:
-    """The persistent stores of one task, as RocksDatabase."""
+    """The persistent stores of one task, like RocksDatabase."""
 
     def __init__(
         self, files: FileSystem, path: Path, stores: Sequence[str], *, log_bytes_max: int
@@ -319,8 +319,8 @@ def _frames(data: bytes) -> Iterator[bytes]:
     at = 0
     while len(data) - at >= FRAME.size:
         size, checksum = FRAME.unpack_from(data, at)
-        found = data[at + FRAME.size : at + FRAME.size + size]
-        if size == 0 or len(found) < size or zlib.crc32(found) != checksum:
+        entry = data[at + FRAME.size : at + FRAME.size + size]
+        if size == 0 or len(entry) < size or zlib.crc32(entry) != checksum:
             return
-        yield found
+        yield entry
         at += FRAME.size + size
