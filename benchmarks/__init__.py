@@ -1,1 +1,1 @@
-"""Measurements: `python -m benchmarks broker`."""
+"""Benchmarks: `python -m benchmarks broker`."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks broker|connect|formats|spark|sql|streams|trees`: measure, write JSON."""
+"""`python -m benchmarks broker|connect|formats|spark|sql|streams|trees`: run benchmarks."""
 
 import argparse
 import sys
@@ -63,7 +63,7 @@ SUITES: dict[str, dict[str, Callable[[Report, argparse.Namespace], None]]] = {
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("suite", choices=list(SUITES), help="what to measure")
     parser.add_argument("--only", action="append", help="one part of the suite; can be repeated")

@@ -1,4 +1,4 @@
-"""The broker beside Apache Kafka, librdkafka as the client: throughput, latency, memory."""
+"""The broker compared with Apache Kafka, with librdkafka: throughput, latency, memory."""
 
 import argparse
 import itertools
@@ -13,12 +13,12 @@ from benchmarks.streams.watching import cpu_seconds
 PARTITIONS = 4
 SIZES = {"100 B": (100, 1_000_000), "1 KiB": (1024, 400_000)}
 LATENCY_RECORDS = 10_000
-CONSUME_ROUNDS = 3  # for each round of the others
+CONSUME_ROUNDS = 3  # for each round of the other workloads
 TOPICS = (f"bench-{number}" for number in itertools.count())
 
 
 def measure(report: Report, options: argparse.Namespace) -> None:
-    """Measure both sides in turns, so that a busy moment hits both."""
+    """Measure both sides alternately, so that other load affects both equally."""
     with both(report) as sides:
         for side in sides:
             report.say(f"   warming up {side.name}")
@@ -48,21 +48,21 @@ def _produce(side: Side, size: int, count: int) -> float:
 
 
 def _filled(side: Side, size: int, count: int) -> tuple[str, int]:
-    """A topic to read, and how many records it has."""
+    """Fill a new topic; return its name and its number of records."""
     topic = next(TOPICS)
     load.create_topic(side.bootstrap, topic, PARTITIONS, {})
     return topic, load.in_process(load.fill, side.bootstrap, topic, PARTITIONS, count, size)
 
 
 def _consume(side: Side, topic: str, count: int) -> tuple[float, float]:
-    """Records per second, and what a million of them costs the broker in CPU seconds."""
+    """Return records per second, and the broker's CPU seconds per million records."""
     before = cpu_seconds(side.process_id)
     rate = load.in_process(load.consume, side.bootstrap, topic, PARTITIONS, count)
     return rate, (cpu_seconds(side.process_id) - before) / count * 1_000_000
 
 
 def _medians(rounds: list[list[tuple[float, ...]]], column: int) -> list[float]:
-    """Median of one column for each side, from rounds of (side -> columns)."""
+    """The median of one column for each side; each round has one row of columns per side."""
     return [
         statistics.median(round_[side][column] for round_ in rounds)
         for side in range(len(rounds[0]))
@@ -91,15 +91,15 @@ def _compare_consume(
     count: int,
     options: argparse.Namespace,
 ) -> None:
-    """The client is the limit on both sides: short rounds, in turns, each side first in half."""
+    """Short alternating rounds, because the client limits both sides; each side starts half."""
     topics = [_filled(side, size, count) for side in sides]
     rounds: list[list[tuple[float, ...]]] = []
     for number in range(options.rounds * CONSUME_ROUNDS):
         order = list(range(len(sides)))
         if number % 2:
             order.reverse()
-        taken = {each: _consume(sides[each], *topics[each]) for each in order}
-        rounds.append([taken[each] for each in range(len(sides))])
+        results = {each: _consume(sides[each], *topics[each]) for each in order}
+        rounds.append([results[each] for each in range(len(sides))])
     rates = [value / 1000 for value in _medians(rounds, 0)]
     _add(report, sides, f"consume {name}", "k records/s", rates)
     _add(
@@ -115,13 +115,13 @@ def _compare_consume(
 def _compare_latency(report: Report, sides: list[Side], options: argparse.Namespace) -> None:
     rounds: list[list[tuple[float, ...]]] = []
     for _ in range(options.rounds):
-        taken: list[tuple[float, ...]] = []
+        results: list[tuple[float, ...]] = []
         for side in sides:
             topic = next(TOPICS)
             load.create_topic(side.bootstrap, topic, 1, {})
             count = max(int(LATENCY_RECORDS * options.scale), 2000)
-            taken.append(load.in_process(_latency, side.bootstrap, topic, count))
-        rounds.append(taken)
+            results.append(load.in_process(_latency, side.bootstrap, topic, count))
+        rounds.append(results)
     for column, what in enumerate(("p50", "p99")):
         values = _medians(rounds, column)
         _add(report, sides, f"latency {what} at 1,000/s", "ms", values, higher_is_better=False)
@@ -134,13 +134,13 @@ def _latency(bootstrap: str, topic: str, count: int) -> tuple[float, float]:
 def _compare_raw(report: Report, sides: list[Side], options: argparse.Namespace) -> None:
     rounds: list[list[tuple[float, ...]]] = []
     for _ in range(options.rounds):
-        taken: list[tuple[float, ...]] = []
+        results: list[tuple[float, ...]] = []
         for side in sides:
             topic = next(TOPICS)
             load.create_topic(side.bootstrap, topic, 1, {})
             requests = int(10_000 * options.scale)
-            taken.append(load.in_process(raw_load.run, side.bootstrap, topic, requests))
-        rounds.append(taken)
+            results.append(load.in_process(raw_load.run, side.bootstrap, topic, requests))
+        rounds.append(results)
     _add(report, sides, "raw produce, 64 KB batches", "requests/s", _medians(rounds, 0))
     _add(report, sides, "raw fetch, 1 MB each", "MB/s", _medians(rounds, 1))
 

@@ -1,4 +1,4 @@
-"""Our network client beside confluent-kafka, both on our broker in the same run."""
+"""Our network client compared with confluent-kafka, both on our broker in the same run."""
 
 import argparse
 import itertools
@@ -20,7 +20,7 @@ TOPICS = (f"clients-{number}" for number in itertools.count())
 
 
 def produce(bootstrap: str, topic: str, count: int, size: int) -> float:
-    """Produce with our client; records per second up to the last acknowledgement."""
+    """Produce with our client; return records per second up to the last acknowledgement."""
     value = bytes(size)
     with producer(bootstrap, linger_ms=5, batch_size=65_536, acks="all") as out:
         out.partitions_for(topic)
@@ -32,21 +32,21 @@ def produce(bootstrap: str, topic: str, count: int, size: int) -> float:
 
 
 def consume(bootstrap: str, topic: str, partitions: int, count: int) -> float:
-    """Consume records with our client; records per second from the first on."""
+    """Consume records with our client; return records per second since the first poll."""
     with consumer(bootstrap, auto_offset_reset="earliest", **FETCH) as reader:
         reader.assign([TopicPartition(topic, number) for number in range(partitions)])
         seen = 0
         started = time.perf_counter()
         while seen < count:
-            found = len(reader.poll(timeout_ms=1000, max_records=10_000))
+            polled = len(reader.poll(timeout_ms=1000, max_records=10_000))
             if not seen:
                 started = time.perf_counter()
-            seen += found
+            seen += polled
         return seen / (time.perf_counter() - started)
 
 
 def consume_batches(bootstrap: str, topic: str, partitions: int, count: int) -> float:
-    """Consume raw batches with our client; records per second from the first on."""
+    """Consume raw batches with our client; return records per second since the first poll."""
     with consumer(bootstrap, auto_offset_reset="earliest", **FETCH) as reader:
         reader.assign([TopicPartition(topic, number) for number in range(partitions)])
         seen = 0
@@ -63,7 +63,7 @@ FETCH = {"max_partition_fetch_bytes": 4_194_304, "fetch_max_bytes": 52_428_800}
 
 
 def measure(report: Report, options: argparse.Namespace) -> None:
-    """Each client produces and consumes in turns."""
+    """Measure the clients alternately."""
     count = int(RECORDS * options.scale)
     produced: list[tuple[float, float]] = []
     consumed: list[tuple[float, float, float]] = []

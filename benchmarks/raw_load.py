@@ -1,4 +1,4 @@
-"""Pre-encoded requests over a plain socket: what the broker can do without a client's cost."""
+"""Pre-encoded requests over a plain socket: the broker's throughput without client overhead."""
 
 import socket
 import struct
@@ -94,7 +94,7 @@ def _fetch(connection: socket.socket, topic: str, requests: int) -> float:
 
 
 def _wait_for_leader(connection: socket.socket, topic: str) -> None:
-    """Metadata is eventually consistent on a real cluster."""
+    """Wait until the topic has a leader: metadata of a cluster is eventually consistent."""
     frame = _frame(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 8)
     buffer = bytearray(65_536)
     for _ in range(1000):
@@ -106,7 +106,7 @@ def _wait_for_leader(connection: socket.socket, topic: str) -> None:
 
 
 def run(bootstrap: str, topic: str, requests: int) -> tuple[float, float]:
-    """Produce requests per second and fetch MB per second, on one connection."""
+    """Return produce requests per second and fetched MB per second, on one connection."""
     connection = _connect(bootstrap)
     _wait_for_leader(connection, topic)
     produced = _produce(connection, topic, requests)

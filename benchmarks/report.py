@@ -1,4 +1,4 @@
-"""Report: figures of two sides measured in the same run, their ratio, as a table and as JSON."""
+"""Report: figures of two sides of one run and their ratios, as a table and as JSON."""
 
 import platform
 import sys
@@ -12,7 +12,7 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One comparison, or one figure of ours alone when there is nothing to compare with."""
+    """One comparison, or a figure without a peer."""
 
     name: str
     unit: str
@@ -23,7 +23,7 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """How many times better ours is; above 1 is better, whichever way the unit points."""
+        """How many times better ours is; above 1 is better, also for times and memory."""
         if self.theirs is None or not self.ours or not self.theirs:
             return None
         return self.ours / self.theirs if self.higher_is_better else self.theirs / self.ours
@@ -31,7 +31,7 @@ class Figure:
 
 @dataclass(slots=True)
 class Report:
-    """Figures as they come in, shown at the end."""
+    """Collects figures, and shows them at the end."""
 
     title: str = "Millstream"
     figures: list[Figure] = field(default_factory=list)
@@ -39,11 +39,11 @@ class Report:
     console: Console = field(default_factory=Console)
 
     def say(self, text: str) -> None:
-        """Progress, on standard error."""
+        """Print progress to standard error."""
         print(text, file=sys.stderr, flush=True)
 
     def note(self, text: str) -> None:
-        """Something the reader of the table must know: what was skipped and why."""
+        """Add a note below the table, such as a skipped peer and the reason."""
         self.notes.append(text)
         self.say(f"   {text}")
 
@@ -57,7 +57,7 @@ class Report:
         peer: str = "",
         higher_is_better: bool = True,
     ) -> None:
-        """Keep one figure."""
+        """Add one figure."""
         figure = Figure(name, unit, ours, theirs, peer, higher_is_better)
         self.figures.append(figure)
         ratio = "" if figure.ratio is None else f"  ratio {figure.ratio:.2f}"
@@ -86,7 +86,7 @@ class Report:
             self.console.print(f"note: {note}")
 
     def write(self, path: Path) -> None:
-        """Write everything as JSON."""
+        """Write all figures and notes as JSON."""
         path.parent.mkdir(parents=True, exist_ok=True)
         content = {
             "python": platform.python_version(),

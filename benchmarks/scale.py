@@ -1,4 +1,4 @@
-"""What the broker costs at size: memory after many gigabytes, thousands of partitions."""
+"""The broker at scale: memory after many gigabytes, thousands of partitions."""
 
 import argparse
 import shutil
@@ -20,7 +20,7 @@ PARTITIONS_EACH = 5
 
 
 def measure_memory(report: Report, options: argparse.Namespace) -> None:
-    """Resident memory after 10 GB were produced and consumed."""
+    """Measure resident memory after producing and consuming 10 GB."""
     gigabytes = 10 * options.scale
     count = int(gigabytes * GIGABYTE / 4 / 10_000)
     with millstream() as side:
@@ -38,7 +38,7 @@ def measure_memory(report: Report, options: argparse.Namespace) -> None:
 
 
 def _fill(bootstrap: str) -> tuple[float, float]:
-    """Create the topics and write a record into each partition; seconds of both."""
+    """Create the topics and write a record to each partition; return the seconds of both."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
     names = [f"topic-{number:04}" for number in range(TOPICS)]
     started = time.perf_counter()
@@ -57,7 +57,7 @@ def _fill(bootstrap: str) -> tuple[float, float]:
 
 
 def measure_partitions(report: Report, _: argparse.Namespace) -> None:
-    """Start, recovery and memory with 1,000 topics of 5 partitions."""
+    """Measure start, recovery and memory with 1,000 topics of 5 partitions."""
     folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
     broker = MillstreamBroker(folder)
     try:

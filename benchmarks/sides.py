@@ -1,4 +1,4 @@
-"""The brokers that are compared, each as a process of its own."""
+"""The brokers to compare, each in its own process."""
 
 import tempfile
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def resident_mb(process_id: int) -> float:
 
 @contextmanager
 def millstream(settings: dict[str, str] | None = None) -> Iterator[Side]:
-    """Our broker, in a folder that goes away."""
+    """Our broker, with its data in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
         broker = MillstreamBroker(Path(folder), settings=settings).start()
         try:
@@ -45,7 +45,7 @@ def millstream(settings: dict[str, str] | None = None) -> Iterator[Side]:
 
 @contextmanager
 def both(report: Report) -> Iterator[list[Side]]:
-    """Our broker and Apache Kafka side by side; ours alone, with the reason, when there is none."""
+    """Our broker and Apache Kafka; if Kafka is missing, only ours, and a note with the reason."""
     with millstream() as ours:
         try:
             kafka = ApacheKafka(heap_mb=1024, jvm=LONG_LIVED).start()

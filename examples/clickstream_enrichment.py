@@ -40,7 +40,7 @@ def build() -> Topology:
 
 
 def main() -> Results:
-    """Both users searched first; the last view of Alice is too long after her search."""
+    """Both users searched first; Alice's last view is more than a minute after her search."""
     return play(build(), RECORDS, ["visits"], until=lambda found: len(found) == 2)
 
 

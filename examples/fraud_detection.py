@@ -1,4 +1,4 @@
-"""Fraud detection with the Processor API: a state store and a cleaning punctuator."""
+"""Fraud detection with the Processor API: a state store, and a punctuator that cleans it."""
 
 from examples.playing import Input, Results, Row, play
 from streams import (
@@ -36,10 +36,10 @@ class Watch(Processor[str, Row, str, Row]):
             self.context.forward(Record(record.key, {"countries": countries}, record.timestamp_ms))
 
     def forget(self, now_ms: int) -> None:
-        """Keep only payments of the last two minutes."""
+        """Remove payments that are older than two minutes."""
         for card, payments in list(self.recent.all()):
-            kept = [payment for payment in payments if payment[0] > now_ms - 2 * MINUTE_MS]
-            self.recent.put(card, kept or None)
+            recent = [payment for payment in payments if payment[0] > now_ms - 2 * MINUTE_MS]
+            self.recent.put(card, recent or None)
 
 
 def build() -> Topology:

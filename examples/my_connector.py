@@ -10,7 +10,7 @@ MEASUREMENT = struct("measurement", {"hour": INT64, "degrees": FLOAT64})
 
 
 class StationsConnector(SourceConnector):
-    """Divides the stations among tasks."""
+    """Distributes the stations over the tasks."""
 
     @classmethod
     def config(cls) -> ConfigDef:
@@ -46,7 +46,7 @@ class StationsTask(SourceTask):
             self._hours[station] = int(str(stored["hour"]))
 
     def poll(self) -> list[SourceRecord]:
-        """The next measurement of every station, after a wait that a stop of the task ends."""
+        """Wait, then return the next measurement of every station; a stop ends the wait."""
         self.context.stopping().wait(0.01)
         return [self._measurement(station) for station in self._hours]
 

@@ -1,1 +1,1 @@
-"""Connectors beside handwritten loops with the same driver."""
+"""Connectors compared with hand-written loops that use the same driver."""

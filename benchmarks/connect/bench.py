@@ -1,4 +1,4 @@
-"""Bench: connectors on a worker, and the same by hand, on one broker in the same run."""
+"""Bench: connectors on a worker and hand-written loops, on one broker in the same run."""
 
 import argparse
 import itertools
@@ -22,8 +22,8 @@ from connect.server import ConnectServer
 
 PEER = "by hand"
 LATEST = -1
-LOOK_S = 0.02
-PATIENCE_S = 300.0
+POLL_INTERVAL_S = 0.02
+LIMIT_S = 300.0
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 NUMBERS = itertools.count()
@@ -31,7 +31,7 @@ NUMBERS = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A broker, a worker on it, and what is measured."""
+    """A broker, a worker connected to it, and the report."""
 
     report: Report
     bootstrap: str
@@ -47,12 +47,12 @@ class Bench:
         return name
 
     def records(self, topic: str) -> int:
-        """How many records a topic has."""
+        """The number of records in a topic."""
         partition = TopicPartition(topic, 0)
         return self.admin.list_offsets({partition: LATEST})[partition].offset
 
     def seconds(self, config: dict[str, str], done: Callable[[], int]) -> float:
-        """Runs a connector until all is done; the time from the first records on, for all."""
+        """Run a connector; return the seconds for all records, without the time to start."""
         name = f"connector-{next(NUMBERS)}"
         self.connectors.create(name, config)
         try:
@@ -61,20 +61,22 @@ class Bench:
             self.connectors.delete(name)
 
     def _watch(self, name: str, done: Callable[[], int]) -> float:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + LIMIT_S
         first, started = 0, 0.0
         while (seen := done()) < self.count:
             if seen and not first:
                 first, started = seen, time.perf_counter()
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{seen} of {self.count}: {self.connectors.status(name)}")
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
         if not first:
-            raise TimeoutError("it finished before the first measurement: use more --records")
+            raise TimeoutError(
+                "the connector finished before the first measurement: use more --records"
+            )
         return (time.perf_counter() - started) / (self.count - first) * self.count
 
     def compare(self, name: str, ours: Callable[[], float], theirs: Callable[[], float]) -> None:
-        """Both sides in turn, so that a noisy machine troubles both."""
+        """Measure both sides alternately, so that other load affects both equally."""
         times = [(ours(), theirs()) for _ in range(self.rounds)]
         mine, other = (median(each) for each in zip(*times, strict=True))
         self.report.add(name, "rows/s", self.count / mine, self.count / other, peer=PEER)
@@ -82,7 +84,7 @@ class Bench:
 
 @contextmanager
 def bench(report: Report, options: argparse.Namespace, *, share: int) -> Iterator[Bench]:
-    """Everything that runs while connectors are measured, with a share of the records asked for."""
+    """Start a broker and a worker; measure with 1/`share` of the requested records."""
     with millstream() as side, TemporaryDirectory() as folder:
         config = WorkerConfig.parse(
             {

@@ -1,6 +1,6 @@
-"""What one would write without connectors: a loop with a driver and a Kafka client.
+"""Hand-written loops with a driver and a Kafka client, to compare connectors with.
 
-Every loop does what the connector beside it does: the same records, the same rows.
+Each loop copies the same records or rows as its connector.
 """
 
 import os
@@ -22,7 +22,7 @@ FILES = 10
 
 
 def table_to_topic(bootstrap: str, database: Database, topic: str) -> float:
-    """Rows of a table as JSON; seconds until the broker has them all."""
+    """Copy rows of a table as JSON; return the seconds until all are acknowledged."""
     started = time.perf_counter()
     cursor = database.execute("SELECT * FROM orders WHERE id > -1 ORDER BY id")
     names = [column[0] for column in cursor.description]
@@ -43,11 +43,11 @@ def table_to_topic(bootstrap: str, database: Database, topic: str) -> float:
 
 
 def topic_to_table(bootstrap: str, topic: str, database: Database, count: int) -> float:
-    """JSON with schemas into a table, where rows of the same key are replaced; seconds."""
+    """Upsert JSON with schemas into a table; return the seconds."""
     placeholders = ", ".join(database.placeholder for _ in COLUMNS)
-    statement = f"INSERT INTO copied VALUES ({placeholders}) " + _or_replace(database.name)
+    statement = f"INSERT INTO copied VALUES ({placeholders}) " + _on_conflict_update(database.name)
     cursor = database.connection.cursor()
-    as_text = database.name == "SQLite"
+    has_text_dates = database.name == "SQLite"
     started = time.perf_counter()
     with consumer(bootstrap, auto_offset_reset="earliest") as reader:
         reader.assign([TopicPartition(topic, 0)])
@@ -58,7 +58,7 @@ def topic_to_table(bootstrap: str, topic: str, database: Database, count: int) -
                 assert record.value is not None
                 payload = orjson.loads(record.value)["payload"]
                 moment = datetime.fromtimestamp(payload["created"] / 1000, UTC).replace(tzinfo=None)
-                payload["created"] = str(moment) if as_text else moment
+                payload["created"] = str(moment) if has_text_dates else moment
                 rows.append([payload[name] for name in COLUMNS])
             if rows:
                 cursor.executemany(statement, rows)
@@ -67,7 +67,7 @@ def topic_to_table(bootstrap: str, topic: str, database: Database, count: int) -
     return time.perf_counter() - started
 
 
-def _or_replace(name: str) -> str:
+def _on_conflict_update(name: str) -> str:
     others = COLUMNS[1:]
     if name == "MariaDB":
         return "ON DUPLICATE KEY UPDATE " + ", ".join(f"{each} = VALUES({each})" for each in others)
@@ -76,7 +76,7 @@ def _or_replace(name: str) -> str:
 
 
 def file_to_topic(bootstrap: str, file: Path, topic: str) -> float:
-    """Lines of a file; seconds until the broker has them all."""
+    """Copy lines of a file; return the seconds until all are acknowledged."""
     started = time.perf_counter()
     with producer(bootstrap, acks="all") as out, open(file, "rb") as lines:
         for line in lines:
@@ -86,10 +86,10 @@ def file_to_topic(bootstrap: str, file: Path, topic: str) -> float:
 
 
 def topic_to_file(bootstrap: str, topic: str, file: Path, count: int) -> float:
-    """Values as lines of a file; seconds."""
+    """Write values as lines of a file; return the seconds."""
     started = time.perf_counter()
     with open(file, "wb") as lines:
-        for values in _polled(bootstrap, topic, count):
+        for values in _polled_values(bootstrap, topic, count):
             for value in values:
                 lines.write(value + b"\n")
             lines.flush()
@@ -102,11 +102,11 @@ WriteRows = Callable[[Path, list[dict[str, object]]], None]
 def topic_to_files(
     bootstrap: str, topic: str, write: WriteRows, directory: Path, rows: int
 ) -> float:
-    """JSON with schemas into files of so many rows, which are on the disk; seconds."""
+    """Write JSON with schemas to files of `rows` rows, with fsync; return the seconds."""
     waiting: list[dict[str, object]] = []
     written = 0
     started = time.perf_counter()
-    for values in _polled(bootstrap, topic, rows * FILES):
+    for values in _polled_values(bootstrap, topic, rows * FILES):
         waiting += [orjson.loads(value)["payload"] for value in values]
         while len(waiting) >= rows:
             file = directory / f"{written}.part"
@@ -120,13 +120,13 @@ def topic_to_files(
 
 
 def write_json(file: Path, rows: list[dict[str, object]]) -> None:
-    """A JSON object in each line."""
+    """Write one JSON object per line."""
     with open(file, "wb") as lines:
         lines.writelines([orjson.dumps(row) + b"\n" for row in rows])
 
 
 def write_parquet(file: Path, rows: list[dict[str, object]]) -> None:
-    """Columns, compressed as the connector does."""
+    """Write columns with the compression that the connector uses."""
     import pyarrow
     from pyarrow import parquet
 
@@ -145,8 +145,8 @@ def write_parquet(file: Path, rows: list[dict[str, object]]) -> None:
     parquet.write_table(pyarrow.Table.from_pylist(rows, schema), file, compression="snappy")
 
 
-def _polled(bootstrap: str, topic: str, count: int) -> Iterator[list[bytes]]:
-    """The values of so many records, as polls give them."""
+def _polled_values(bootstrap: str, topic: str, count: int) -> Iterator[list[bytes]]:
+    """Poll `count` records; yield the values of each poll."""
     with consumer(bootstrap, auto_offset_reset="earliest") as reader:
         reader.assign([TopicPartition(topic, 0)])
         read = 0

@@ -1,4 +1,4 @@
-"""Files: lines to topics and back, and records to files of JSON and Parquet."""
+"""Files: lines to topics and back, and records to JSON and Parquet files."""
 
 import argparse
 import os
@@ -35,7 +35,7 @@ def measure_lines(report: Report, options: argparse.Namespace) -> None:
             lambda: _file_sink(running, topic, copy, size),
             lambda: by_hand.topic_to_file(running.bootstrap, topic, copy, running.count),
         )
-        assert copy.read_bytes() == file.read_bytes(), "the copy is not the file"
+        assert copy.read_bytes() == file.read_bytes(), "the copy differs from the file"
 
 
 def _file_source(running: Bench, file: Path) -> float:
@@ -58,7 +58,7 @@ def _file_sink(running: Bench, topic: str, copy: Path, size: int) -> float:
         "value.converter": STRINGS,
         "consumer.override.max.poll.records": str(by_hand.WRITTEN_ROWS),
     }
-    # By its size: to count the lines again and again would take longer than to write them.
+    # Compare sizes: counting the lines repeatedly would take longer than writing them.
     return running.seconds(config, lambda: _size(copy) * running.count // size)
 
 
@@ -71,7 +71,7 @@ def _size(file: Path) -> int:
 
 
 def measure_rows(report: Report, options: argparse.Namespace) -> None:
-    """FilesSink: JSON with schemas to finished files of as many rows each."""
+    """FilesSink: JSON with schemas to finished files with equal numbers of rows."""
     with bench(report, options, share=SHARE_OF_ROWS) as running, TemporaryDirectory() as folder:
         topic = running.new_topic()
         write_orders(running.bootstrap, topic, running.count)

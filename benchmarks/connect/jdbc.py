@@ -7,7 +7,7 @@ from benchmarks.connect.bench import JSON, Bench, bench
 from benchmarks.connect.orders import Database, databases
 from benchmarks.report import Report
 
-# The option is for larger things than databases.
+# The default of --records is too large for databases.
 SHARE_OF_RECORDS = 10
 
 
@@ -15,7 +15,7 @@ def measure_jdbc(report: Report, options: argparse.Namespace) -> None:
     """Tables to topics and topics to tables, in every database."""
     with bench(report, options, share=SHARE_OF_RECORDS) as running:
         for database in databases(report):
-            database.make_table("orders")
+            database.create_table("orders")
             database.fill("orders", running.count)
             _measure_source(running, database)
             _measure_sink(running, database)
@@ -64,11 +64,11 @@ def _measure_sink(running: Bench, database: Database) -> None:
     }
 
     def ours() -> float:
-        database.make_table("copied")
+        database.create_table("copied")
         return running.seconds(config, lambda: database.count("copied"))
 
     def theirs() -> float:
-        database.make_table("copied")
+        database.create_table("copied")
         return by_hand.topic_to_table(running.bootstrap, topic, database, running.count)
 
     running.compare(f"{database.name}: JDBC sink", ours, theirs)

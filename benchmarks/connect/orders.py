@@ -1,4 +1,4 @@
-"""Orders: the table that is copied, in three databases."""
+"""Orders: the table to copy, in three databases."""
 
 import datetime
 import sqlite3
@@ -39,19 +39,19 @@ class Database:
     placeholder: str  # of a value in a statement
 
     def execute(self, statement: str) -> Any:
-        """Runs one statement; a cursor."""
+        """Execute one statement; return the cursor."""
         cursor = self.connection.cursor()
         cursor.execute(statement)
         return cursor
 
-    def make_table(self, table: str) -> None:
-        """An empty table of orders."""
+    def create_table(self, table: str) -> None:
+        """Create an empty table of orders, replacing an existing one."""
         self.execute(f"DROP TABLE IF EXISTS {table}")
         self.execute(f"CREATE TABLE {table} ({_TYPES[self.name]})")
         self.connection.commit()
 
     def fill(self, table: str, count: int) -> None:
-        """Adds orders."""
+        """Insert orders."""
         placeholders = ", ".join(self.placeholder for _ in COLUMNS)
         cursor = self.connection.cursor()
         rows = (_order(self.name, number) for number in range(count))
@@ -59,7 +59,7 @@ class Database:
         self.connection.commit()
 
     def count(self, table: str) -> int:
-        """How many rows a table has now, if they come by number; without looking at them all."""
+        """The number of rows, from the largest id: rows are inserted in order of their ids."""
         (last,) = self.execute(f"SELECT MAX(id) FROM {table}").fetchone()
         self.connection.rollback()
         return 0 if last is None else int(last) + 1
@@ -95,7 +95,7 @@ ORDER = struct(
 
 
 def write_orders(bootstrap: str, topic: str, count: int) -> None:
-    """Writes orders to a topic, as JSON with schemas."""
+    """Write orders to a topic, as JSON with schemas."""
     converter = JsonConverter()
     with producer(bootstrap) as out:
         for number in range(count):
@@ -108,7 +108,7 @@ def write_orders(bootstrap: str, topic: str, count: int) -> None:
 
 @contextmanager
 def sqlite() -> Iterator[Database]:
-    """A file in a folder that goes away."""
+    """A database file in a temporary folder."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "orders.sqlite"
         connection = sqlite3.connect(file, timeout=60.0)
@@ -119,7 +119,7 @@ def sqlite() -> Iterator[Database]:
 
 @contextmanager
 def server(kind: type[PostgresServer] | type[MariadbServer]) -> Iterator[Database]:
-    """A database of a server that goes away."""
+    """A database on a temporary server."""
     with kind() as running:
         running.create_database("orders")
         connection: Any = running.connect("orders")
@@ -138,7 +138,7 @@ def server(kind: type[PostgresServer] | type[MariadbServer]) -> Iterator[Databas
 
 
 def databases(report: Report) -> Iterator[Database]:
-    """One after the other, those that are available."""
+    """Yield the available databases, one after the other."""
     with sqlite() as database:
         yield database
     for kind in (PostgresServer, MariadbServer):

@@ -1,1 +1,1 @@
-"""Formats: microseconds per record, beside confluent-kafka's serializers."""
+"""Formats: microseconds per record, compared with confluent-kafka's serializers."""

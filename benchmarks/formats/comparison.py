@@ -1,4 +1,4 @@
-"""Encode and decode, ours and confluent-kafka's, against the same registry over HTTP."""
+"""Encoding and decoding compared with confluent-kafka, with one registry over HTTP."""
 
 import argparse
 import time
@@ -54,13 +54,13 @@ CALLS = 4_000
 WARM_UP = 200
 PEER = "confluent-kafka"
 
-# Any: serializers of all types stand in one table.
+# Any: one table holds serializers of all types.
 Call = Callable[[Any], Any]
 
 
 @contextmanager
 def registry_url() -> Iterator[str]:
-    """A registry over HTTP on a broker in this process."""
+    """A registry served over HTTP, on a broker in this process."""
     with (
         TemporaryDirectory() as folder,
         Broker(data_directory=folder) as broker,
@@ -71,7 +71,7 @@ def registry_url() -> Iterator[str]:
 
 
 def microseconds(call: Call, value: object) -> float:
-    """Time of one call, over many."""
+    """The mean time of one call."""
     begin = time.perf_counter()
     for _ in range(CALLS):
         call(value)
@@ -79,7 +79,7 @@ def microseconds(call: Call, value: object) -> float:
 
 
 def compare(report: Report, rounds: int, name: str, value: object, ours: Call, theirs: Call) -> Any:
-    """Both sides in turn, so that a noisy machine troubles both; returns what ours gives."""
+    """Measure both sides alternately; return the result of our call."""
     sides = (ours, theirs)
     for call in sides:
         for _ in range(WARM_UP):
@@ -91,7 +91,7 @@ def compare(report: Report, rounds: int, name: str, value: object, ours: Call, t
 
 
 def measure(report: Report, options: argparse.Namespace) -> None:
-    """All formats that both sides have."""
+    """Measure all formats that both sides support."""
     with registry_url() as url:
         client = SchemaRegistryClient({"url": url})
         registry = HttpSchemaRegistry(url)
@@ -134,7 +134,7 @@ def measure(report: Report, options: argparse.Namespace) -> None:
 def measure_registry_formats(
     both: Callable[..., None], client: SchemaRegistryClient, registry: HttpSchemaRegistry
 ) -> None:
-    """Avro, JSON Schema and Protobuf."""
+    """Measure Avro, JSON Schema and Protobuf."""
     both(
         "Avro, dict",
         "avro",

@@ -1,4 +1,4 @@
-"""The record that all formats are measured with, and its schemas."""
+"""The record that all formats encode and decode, and its schemas."""
 
 from dataclasses import dataclass
 
@@ -84,7 +84,7 @@ message Address {
 
 @dataclass
 class Address:
-    """Where an order goes."""
+    """The address of an order."""
 
     street: str
     city: str
@@ -111,11 +111,11 @@ def as_object() -> Order:
 
 
 def order_of(fields: dict[str, object], _: object = None) -> Order:
-    """An order of its fields: what one writes by hand for confluent-kafka."""
+    """Create an order from its fields, as users of confluent-kafka do."""
     address = Address(**fields["address"])  # type: ignore[arg-type]
     return Order(**{**fields, "address": address})  # type: ignore[arg-type]
 
 
 def fields_of(order: Order, _: object = None) -> dict[str, object]:
-    """The fields of an order: what one writes by hand for confluent-kafka."""
+    """Return the fields of an order, as users of confluent-kafka do."""
     return {**vars(order), "address": vars(order.address)}

@@ -1,4 +1,4 @@
-"""How long a registry of many schemas takes to start, and how much memory it needs."""
+"""Start time and memory of a registry with many schemas."""
 
 import argparse
 import tempfile
@@ -22,7 +22,7 @@ SETTINGS = {"transaction.state.log.num.partitions": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """What one start cost; the memory is what stays in use."""
+    """The cost of one start: time, and memory that stays in use."""
 
     schemas: int
     seconds: float
@@ -30,15 +30,15 @@ class Restart:
 
 
 def measure_restart(schemas: int, *, memory: bool = False) -> Restart:
-    """Start a registry on a topic with so many distinct schemas, in a broker in this process.
+    """Start a registry on a topic of `schemas` distinct schemas, in an embedded broker.
 
-    Counting the memory makes it slower: measure one or the other.
+    Measuring memory slows the start: measure time in another run.
     """
     with tempfile.TemporaryDirectory() as folder:
         config = BrokerConfig.from_properties(SETTINGS)
         with Broker(config, data_directory=folder) as broker:
             with Registry(broker):
-                pass  # which makes the topic
+                pass  # creates the topic
             write_schemas(broker, "_schemas", schemas)
             return _restart(broker, schemas, memory=memory)
 
@@ -49,11 +49,11 @@ def measure(report: Report, options: argparse.Namespace) -> None:
     timed = measure_restart(SCHEMAS)
     counted = measure_restart(SCHEMAS, memory=True)
     report.add(f"registry: restart with {SCHEMAS:,} schemas", "s", timed.seconds)
-    report.add("registry: memory they take", "MB", counted.memory_bytes / 1e6)
+    report.add("registry: memory of the schemas", "MB", counted.memory_bytes / 1e6)
 
 
 def write_schemas(target: Target, topic: str, schemas: int) -> None:
-    """Fill a registry's topic with small distinct Avro records, one for each subject."""
+    """Fill a registry's topic with small distinct Avro schemas, one per subject."""
     with producer(target, batch_size=256 * 1024) as out:
         for number in range(1, schemas + 1):
             stored = example(number)
@@ -62,7 +62,7 @@ def write_schemas(target: Target, topic: str, schemas: int) -> None:
 
 
 def example(number: int) -> StoredSchema:
-    """One schema of many, with its own id and subject."""
+    """A schema with the id and subject of this number."""
     text = (
         f'{{"type":"record","name":"Order{number}","namespace":"shop","fields":['
         '{"name":"id","type":"long"},{"name":"customer","type":"string"},'

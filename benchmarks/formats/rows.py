@@ -1,4 +1,4 @@
-"""Rows of SQL: encode and decode of each format, ours alone."""
+"""Rows of SQL: encoding and decoding in each format, without a peer."""
 
 import argparse
 from decimal import Decimal
@@ -24,7 +24,7 @@ FORMATS = ("JSON", "DELIMITED", "AVRO", "JSON_SR", "PROTOBUF", "PROTOBUF_NOSR")
 
 
 def measure(report: Report, options: argparse.Namespace) -> None:
-    """Five columns, then the same with a decimal."""
+    """Measure rows of five columns, and the same rows with a decimal."""
     with registry_url() as url:
         registry = HttpSchemaRegistry(url)
         for label, columns, row in (

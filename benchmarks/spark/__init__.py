@@ -1,1 +1,1 @@
-"""SQL on Spark beside the same written by hand, and beside the native engine."""
+"""SQL on Spark compared with hand-written PySpark and with the native engine."""

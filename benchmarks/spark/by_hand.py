@@ -1,7 +1,7 @@
-"""The workloads as one would write them in PySpark, with the same source and sink.
+"""The workloads in hand-written PySpark, with the same source and sink.
 
-Where Spark has no such thing the nearest is written: tables that do not change are read once, and
-an aggregate is emitted once per batch. So this is the least time that Spark itself takes.
+Where Spark has no equivalent, the closest operation is used: tables are read once, and aggregates
+are emitted once per batch. So this is a lower bound of Spark's own time.
 """
 
 from collections.abc import Callable
@@ -25,11 +25,11 @@ class SparkTopics:
         self._servers = servers
 
     def stream(self, topic: str, schema: str) -> Any:
-        """The rows of a topic, as they come."""
+        """Stream the rows of a topic."""
         return self._rows(self._spark.readStream, topic, schema)
 
     def table(self, topic: str, schema: str) -> Any:
-        """The last row of each key that a topic has now."""
+        """Read the latest row of each key, once."""
         rows = self._rows(self._spark.read, topic, schema)
         last = rows.groupBy("key").agg(f.max_by(f.struct("*"), "offset").alias("row"))
         return last.select("row.*").drop("offset", "moment")
@@ -46,14 +46,14 @@ class SparkTopics:
         ).select("key", "offset", "moment", "row.*")
 
     def write(self, frame: Any, topic: str, checkpoint: str, *, mode: str = "append") -> Any:
-        """A query that writes `key` and the other columns as JSON, all that is there now."""
+        """Start a query that writes all available rows: `key`, and the other columns as JSON."""
         given = {"bootstrap_servers": self._servers, "topic": topic}
         if mode == "append":
             writer = _records(frame).writeStream.format("millstream").options(**given)
         else:
 
             def each(batch: Any, number: int) -> None:
-                # A Python sink takes no updates: the rows of a batch are written as a frame.
+                # Python sinks do not support updates: write the rows of each batch as a DataFrame.
                 del number
                 _records(batch).write.format("millstream").mode("append").options(**given).save()
 
@@ -74,7 +74,7 @@ def filtered(topics: SparkTopics) -> Any:
 
 
 def enriched(topics: SparkTopics) -> Any:
-    """Orders with their shops, which are read once."""
+    """Orders joined with shops, which are read once."""
     shops = topics.table("shops", SHOP).withColumnRenamed("key", "shop_key")
     joined = topics.stream("orders", ORDER).join(shops, f.col("SHOP") == f.col("shop_key"))
     left = (f.col("CENTS") - f.col("FEE")).alias("CENTS_LEFT")
@@ -99,7 +99,7 @@ def sessions(topics: SparkTopics) -> Any:
 
 
 def streams(topics: SparkTopics) -> Any:
-    """Orders with the views of the seconds before them."""
+    """Orders joined with the views of the preceding seconds."""
     orders = topics.stream("orders", ORDER).withWatermark("moment", "1 day").alias("o")
     views = topics.stream("views", VIEW).withWatermark("moment", "1 day").alias("v")
     close = f.expr("o.key = v.key AND v.moment BETWEEN o.moment - INTERVAL 3 SECONDS AND o.moment")
@@ -107,7 +107,7 @@ def streams(topics: SparkTopics) -> Any:
 
 
 def tables(topics: SparkTopics) -> Any:
-    """What customers have spent, emitted once per batch; customers are read once."""
+    """The spending of each customer, emitted once per batch; customers are read once."""
     customers = topics.table("customers", CUSTOMER)
     spent = topics.stream("orders", ORDER).groupBy("key")
     totals = spent.agg(f.count("*").alias("ORDERS"), f.sum("CENTS").alias("CENTS"))
@@ -115,7 +115,7 @@ def tables(topics: SparkTopics) -> Any:
     return totals.join(customers, "key").select("key", "NAME", "COUNTRY", "ORDERS", bonus)
 
 
-# How each is written, and in which mode of output.
+# The function that builds each workload, and its output mode.
 BY_HAND: dict[str, tuple[Callable[[SparkTopics], Any], str]] = {
     "filter": (filtered, "append"),
     "enrich": (enriched, "append"),

@@ -1,7 +1,7 @@
-"""The queries of examples/spark_pipeline on Spark, by hand in PySpark, and on the native engine.
+"""The queries of examples/spark_pipeline on Spark, in PySpark, and on the native engine.
 
-All sides read the same topics and write to topics of their own, one after the other in one
-process. A rate has in it what a side takes to start its query; Spark itself is up before.
+All sides read the same topics and write to their own, one after the other in one process. Rates
+include the time to start the query; Spark itself is started before.
 """
 
 import argparse
@@ -37,16 +37,16 @@ from tests.support.spark_connector import fetch_spark_connector
 MASTER = "local[2]"
 LIMIT_S = 3_600.0
 SEED = 7
-UPDATES = "spark.updates"  # once for each batch, as by hand
+UPDATES = "spark.updates"  # emit once per batch, as the hand-written queries do
 READING = {"auto.offset.reset": "earliest"}
 PER_BATCH = ("tumbling",)
 WARM_UP = "filter"
 
-Side = Callable[[str], float]  # rows in a second, of a workload
+Side = Callable[[str], float]  # measures a workload: rows per second
 
 
 def measure(report: Report, options: argparse.Namespace) -> None:
-    """All workloads on all sides."""
+    """Measure all workloads on all sides."""
     jars = _jars(report)
     with broker_for_streams() as servers, _session(jars) as spark:
         report.say(f"   writing {options.records:,} events")
@@ -58,14 +58,14 @@ def measure(report: Report, options: argparse.Namespace) -> None:
         if jars:
             peers["the JVM connector"] = bench.engine("spark", {"spark.connector": KAFKA})
         peers["the native engine"] = bench.engine("native", {})
-        for warming in (ours, *peers.values()):
-            warming(WARM_UP)
+        for side in (ours, *peers.values()):
+            side(WARM_UP)
         for workload in WORKLOADS:
             _compare(report, options.rounds, workload, ours, peers)
         per_batch = bench.engine("spark", {"spark.connector": OURS, UPDATES: "per-batch"})
         by_hand = {"PySpark by hand": bench.by_hand}
         for workload in PER_BATCH:
-            title = f"{workload}, once a batch"
+            title = f"{workload}, once per batch"
             _compare(report, options.rounds, workload, per_batch, by_hand, title)
 
 
@@ -103,14 +103,14 @@ def _session(jars: list[Path]) -> Iterator[Any]:
 
 @dataclass(slots=True)
 class Bench:
-    """One cluster with events, one session."""
+    """A cluster with the events, and a Spark session."""
 
     spark: Any
     servers: str
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def engine(self, name: str, settings: dict[str, object]) -> Side:
-        """Our engine, with native queries or with queries on Spark."""
+        """A side that runs our engine, with native queries or with queries on Spark."""
 
         def run(workload: str) -> float:
             suffix = f"{name}-{next(self._numbers)}"
@@ -123,15 +123,15 @@ class Bench:
                 admin(self.servers) as administration,
             ):
                 engine.execute(sources)
-                began = time.perf_counter()
+                started = time.perf_counter()
                 engine.execute(queries)
                 wait_for_end(engine, administration, limit_s=LIMIT_S)
-                return self._rows(workload) / (time.perf_counter() - began)
+                return self._rows(workload) / (time.perf_counter() - started)
 
         return run
 
     def by_hand(self, workload: str) -> float:
-        """The same in PySpark."""
+        """Run the hand-written query."""
         from benchmarks.spark.by_hand import BY_HAND, SparkTopics
 
         topic = f"by-hand-{next(self._numbers)}"
@@ -140,12 +140,12 @@ class Bench:
         topics = SparkTopics(self.spark, self.servers)
         build, mode = BY_HAND[workload]
         with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
-            began = time.perf_counter()
+            started = time.perf_counter()
             topics.write(build(topics), topic, folder, mode=mode).awaitTermination()
-            return self._rows(workload) / (time.perf_counter() - began)
+            return self._rows(workload) / (time.perf_counter() - started)
 
     def _rows(self, workload: str) -> int:
-        """How many records a workload reads."""
+        """The number of records that a workload reads."""
         _, names = WORKLOADS[workload]
         places = [TopicPartition(name, number) for name in names for number in range(PARTITIONS)]
         with admin(self.servers) as administration:

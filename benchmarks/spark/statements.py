@@ -17,13 +17,13 @@ STATEMENT = re.compile(r"^(?:SET|CREATE)\b.*?;", re.DOTALL | re.MULTILINE)
 
 
 def statements(workload: str, suffix: str) -> tuple[str, str]:
-    """What declares the sources, and what makes the queries; results go to topics of their own."""
-    found = STATEMENT.findall(PIPELINE.read_text())
-    sources = [text for text in found if " AS\n" not in text]
+    """The statements for sources and for queries, whose result topics have the suffix."""
+    all_statements = STATEMENT.findall(PIPELINE.read_text())
+    sources = [text for text in all_statements if " AS\n" not in text]
     results, _ = WORKLOADS[workload]
     queries = []
     for name in results:
         topic = f"KAFKA_TOPIC = '{name}'"
-        (text,) = (each for each in found if topic in each)
+        (text,) = (each for each in all_statements if topic in each)
         queries.append(text.replace(topic, f"KAFKA_TOPIC = '{name}-{suffix}'"))
     return "\n".join(sources), "\n".join(queries)

@@ -1,1 +1,1 @@
-"""SQL beside its peers: the workloads of benchmarks.streams as statements."""
+"""SQL compared with its peers: the workloads of benchmarks.streams as statements."""

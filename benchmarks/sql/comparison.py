@@ -1,4 +1,4 @@
-"""Our SQL beside our DSL, quixstreams and Flink SQL, on one broker, over the same topics."""
+"""Our SQL compared with our DSL, quixstreams and Flink SQL, on one broker and the same topics."""
 
 import argparse
 
@@ -6,7 +6,7 @@ from benchmarks.report import Report
 from benchmarks.sql.sides import dsl, sides
 from benchmarks.streams.comparison import compare
 
-RECORDS_MIN = 200_000  # fewer are done between a few looks at the output
+RECORDS_MIN = 200_000  # fewer are processed within a few samples
 
 
 def measure_filter(report: Report, options: argparse.Namespace) -> None:

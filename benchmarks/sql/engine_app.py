@@ -1,4 +1,4 @@
-"""The workloads as statements, in an engine of this process.
+"""The workloads as SQL statements, in an engine in this process.
 
 python -m benchmarks.sql.engine_app WORKLOAD BOOTSTRAP SERVICE_ID INPUT OUTPUT STATE_DIR [QUERIES]
 """
@@ -18,8 +18,8 @@ SETTINGS: dict[str, object] = {
     "num.stream.threads": 1,
 }
 RUNNING_LIMIT_MS = 60_000
-QUERY = "query "  # begins the line that names the group of a query
-READY = "ready"  # the line that says that all queries run
+QUERY = "query "  # prefix of the line with the group of a query
+READY = "ready"  # printed when all queries are running
 ORDERS = (
     "CREATE STREAM orders (buyer STRING KEY, `user` STRING, `item` STRING, `price` DOUBLE, "
     "`quantity` INT, `region` STRING, `order` STRING) "
@@ -38,7 +38,7 @@ STATEMENTS = {"filter": FILTER, "tumbling": TUMBLING}
 
 
 def statements(workload: str, output: str, queries: int = 1) -> list[str]:
-    """The statements of so many queries; of several, each has an output of its own."""
+    """The statements of `queries` queries; each has its own output topic."""
     text = STATEMENTS[workload]
     if queries == 1:
         return [text.format(number="", output=output)]
@@ -46,13 +46,13 @@ def statements(workload: str, output: str, queries: int = 1) -> list[str]:
 
 
 def open_engine(bootstrap: str, service_id: str, state_dir: str) -> Engine:
-    """An engine set up as its peers are; not started."""
+    """An engine with the same settings as the peers, not started."""
     config = SqlConfig({**SETTINGS, "ksql.service.id": service_id})
     return Engine(bootstrap, data_directory=state_dir, config=config)
 
 
 def main(arguments: list[str]) -> None:
-    """Run until a signal comes."""
+    """Run until SIGTERM."""
     workload, bootstrap, service_id, topic, output, state_dir, *queries = arguments
     logging.basicConfig(level=logging.WARNING)
     ended = threading.Event()

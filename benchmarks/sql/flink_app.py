@@ -1,8 +1,8 @@
-"""The workloads in Flink SQL; run by the Python of its own environment.
+"""The workloads in Flink SQL; runs in Flink's own Python environment.
 
 python -m benchmarks.sql.flink_app WORKLOAD BOOTSTRAP INPUT STATE_DIR JAR [GROUP OUTPUT]...
 
-One job for each pair of names: the first warms the JVM, a line on standard input begins the next.
+Each pair of names is a job: the first warms up the JVM, a line on standard input starts the next.
 """
 
 import signal
@@ -44,7 +44,7 @@ CREATE TABLE results{number} (
 QUERIES = {
     "filter": """
 INSERT INTO results{number} SELECT buyer, `user`, price FROM orders{number} WHERE price > 50""",
-    # Grouped by the minute instead of a window, which would emit each total only once.
+    # Groups by minute: a window would emit each total only once.
     "tumbling": """
 INSERT INTO results{number} SELECT buyer, starts, COUNT(*), SUM(price)
 FROM (SELECT buyer, UNIX_TIMESTAMP(CAST(FLOOR(moment TO MINUTE) AS STRING)) AS starts, price
@@ -54,7 +54,7 @@ GROUP BY buyer, starts""",
 
 
 def open_environment(state_dir: str, jar: str) -> TableEnvironment:
-    """One task slot; checkpoints in files, since what is in memory has a limit."""
+    """One task slot; checkpoints in files, since the size of those in memory is limited."""
     settings = Configuration()
     settings.set_string("pipeline.jars", f"file://{jar}")
     settings.set_string("parallelism.default", "1")
@@ -66,7 +66,7 @@ def open_environment(state_dir: str, jar: str) -> TableEnvironment:
 
 
 def main(arguments: list[str]) -> None:
-    """Run job after job; the last one until a signal comes."""
+    """Run the jobs one after the other, the last one until SIGTERM."""
     workload, bootstrap, topic, state_dir, jar, *pairs = arguments
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     tables = open_environment(state_dir, jar)

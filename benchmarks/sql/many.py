@@ -1,4 +1,4 @@
-"""Many persistent queries over one source in one engine: memory, processor time, what is read."""
+"""Many persistent queries over one source in one engine: memory, processor time, reads."""
 
 import argparse
 import time
@@ -17,25 +17,25 @@ from broker.client import admin
 from tests.support.peer import wait_until
 from tests.support.ports import held_ports
 
-RECORDS_MAX = 100_000  # each of them is processed by every query
+RECORDS_MAX = 100_000  # every query processes each of them
 IDLE_S = 3.0
 LIMIT_S = 900.0
 SOURCE = "orders"
 
 
 def measure_many(report: Report, options: argparse.Namespace) -> None:
-    """The cost of one query, then of many: the difference is what each of the others takes."""
+    """Measure one query, then many: the difference is the cost of each additional query."""
     records = min(options.records, RECORDS_MAX)
     (port,) = held_ports(1)
     with broker_for_streams({"metrics.port": str(port)}) as bootstrap:
         for queries in sorted({1, options.queries}):
             source = _measure(report, bootstrap, queries, records)
-            times = _fetched(port, source) / records
-            report.add(f"{_title(queries)}: the broker sent each record", "times", times)
+            times_sent = _records_sent(port, source) / records
+            report.add(f"{_title(queries)}: the broker sent each record", "times", times_sent)
 
 
-def _fetched(port: int, topic: str) -> float:
-    """How many records of a topic the broker has sent to consumers."""
+def _records_sent(port: int, topic: str) -> float:
+    """The number of records of a topic that the broker has sent to consumers."""
     text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
     sample = f'millstream_topic_messages_out_total{{topic="{topic}"}} '
     return float(text.partition(sample)[2].split(maxsplit=1)[0])
@@ -46,7 +46,7 @@ def _title(queries: int) -> str:
 
 
 def _measure(report: Report, bootstrap: str, queries: int, records: int) -> str:
-    """Run so many queries until they are done; the topic they have read."""
+    """Run queries until they have processed all records; return the source topic."""
     source = f"{SOURCE}-{queries}"
     create(bootstrap, source)
     service_id = f"many-{queries}-"
@@ -54,9 +54,9 @@ def _measure(report: Report, bootstrap: str, queries: int, records: int) -> str:
     title = _title(queries)
     with engine_running(*names, queries) as app:
         wait_for_line(app, READY)
-        report.add(f"{title}: at rest", "MB", resident_mb(app.process_id), higher_is_better=False)
+        report.add(f"{title}: idle", "MB", resident_mb(app.process_id), higher_is_better=False)
         share = _cpu_share(app, IDLE_S) * 100
-        report.add(f"{title}: at rest", "% of a core", share, higher_is_better=False)
+        report.add(f"{title}: idle", "% of a core", share, higher_is_better=False)
         before, began = cpu_seconds(app.process_id), time.perf_counter()
         write(bootstrap, source, orders(records, begin_ms(records)))
         _wait_for_all(bootstrap, app, service_id, source, records)
@@ -64,9 +64,9 @@ def _measure(report: Report, bootstrap: str, queries: int, records: int) -> str:
         cpu_us = (cpu_seconds(app.process_id) - before) * 1e6 / records
         peak = peak_mb(app.process_id)
     report.add(f"{title}: {records:,} records", "records/s", records / seconds)
-    report.add(f"{title}: a record", "CPU µs", cpu_us, higher_is_better=False)
-    report.add(f"{title}: a record, by query", "CPU µs", cpu_us / queries, higher_is_better=False)
-    report.add(f"{title}: at work", "MB", peak, higher_is_better=False)
+    report.add(f"{title}: per record", "CPU µs", cpu_us, higher_is_better=False)
+    report.add(f"{title}: per record and query", "CPU µs", cpu_us / queries, higher_is_better=False)
+    report.add(f"{title}: peak", "MB", peak, higher_is_better=False)
     return source
 
 

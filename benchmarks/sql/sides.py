@@ -1,4 +1,4 @@
-"""The sides that are compared: our engine, our own DSL, and peers, each in a process of its own."""
+"""The sides to compare: our engine, our DSL and peers, each in its own process."""
 
 import sys
 import tempfile
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.sql.engine_app import QUERY
 from benchmarks.streams import sides as streams
-from benchmarks.streams.sides import AppProcess, Job, Notes, Side, new_names, running, watched
+from benchmarks.streams.sides import AppProcess, Job, Notes, Side, measure_app, new_names, running
 from benchmarks.streams.watching import Measurement
 from tests.support.maven import Artifact, copy_jars, find_newest_version
 from tests.support.peer import cache_folder, fill_folder_once, find_command, wait_until
@@ -21,29 +21,29 @@ CONNECTOR = ("org.apache.flink", "flink-sql-connector-kafka")
 
 @dataclass(frozen=True, slots=True)
 class SqlSide:
-    """Our engine: one query in a process of its own."""
+    """Our engine, in its own process with one query."""
 
     name: str = "Millstream"
 
     def records(self, workload: str, count: int) -> int | None:
-        """As many as there are."""
+        """All of them."""
         del workload
         return count
 
     def measure(self, job: Job) -> Measurement:
-        """Run the statement until all is done."""
+        """Run the statement until all records are processed."""
         service_id, output = new_names(job, "sql")
         names = (job.workload, job.bootstrap, service_id, job.input.topic, output)
         with engine_running(*names) as app:
             group = wait_for_line(app, QUERY).removeprefix(QUERY)
-            return watched(app, job, group, output)
+            return measure_app(app, job, group, output)
 
 
 @contextmanager
 def engine_running(
     workload: str, bootstrap: str, service_id: str, topic: str, output: str, queries: int = 1
 ) -> Iterator[AppProcess]:
-    """An engine with so many queries, in a process of its own."""
+    """An engine with `queries` queries, in its own process."""
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
         state = str(Path(folder) / "state")
         names = [workload, bootstrap, service_id, topic, output, state, str(queries)]
@@ -52,7 +52,7 @@ def engine_running(
 
 
 def wait_for_line(app: AppProcess, start: str) -> str:
-    """Wait until the engine has printed a line that starts so; the last such line."""
+    """Wait until the engine has printed a line with this prefix; return the last such line."""
 
     def printed() -> list[str]:
         app.check()
@@ -63,11 +63,11 @@ def wait_for_line(app: AppProcess, start: str) -> str:
 
 
 class JvmProcess(AppProcess):
-    """A Python program whose work is done by the JVM that it starts."""
+    """A Python program that starts a JVM, which does the work."""
 
     @property
     def process_id(self) -> int:
-        """The JVM's, as soon as there is one."""
+        """The JVM's process id, once it has started."""
         own = super().process_id
         children = Path(f"/proc/{own}/task/{own}/children").read_text().split()
         return int(children[0]) if children else own
@@ -75,14 +75,14 @@ class JvmProcess(AppProcess):
 
 @dataclass(frozen=True, slots=True)
 class FlinkSide:
-    """Flink SQL in a JVM beside Python: a first job warms it, the second is measured."""
+    """Flink SQL in a JVM: the first job warms it up, the second is measured."""
 
     name: str
     python: str
     jar: str
 
     def records(self, workload: str, count: int) -> int | None:
-        """As many as the others."""
+        """All of them."""
         del workload
         return count
 
@@ -95,20 +95,20 @@ class FlinkSide:
             command += [name for names in passes for name in names]
             app = JvmProcess(command, Path(folder))
             try:
-                watched(app, job, *passes[0])
-                app.go_on()
-                return watched(app, job, *passes[1])
+                measure_app(app, job, *passes[0])
+                app.send_line()
+                return measure_app(app, job, *passes[1])
             finally:
                 app.stop()
 
 
 def dsl() -> Side:
-    """The same workload as a program of our streams: what SQL costs beside it."""
+    """The same workload in our DSL, to see the overhead of SQL."""
     return streams.PythonSide("Millstream DSL", streams.OURS)
 
 
 def flink() -> Side:
-    """PyFlink beside us, of the release that the newest Kafka connector is made for."""
+    """PyFlink in its own environment, in the release that the newest Kafka connector supports."""
     find_command("java")
     with cache_folder("pyflink") as cache:
         newest = cache / "newest-connector"

@@ -1,4 +1,4 @@
-"""How long a query takes from its statement until it runs, in an engine that runs already."""
+"""The time from submitting a statement until its query runs, in a running engine."""
 
 import argparse
 import statistics
@@ -17,7 +17,7 @@ STATEMENT = "CREATE STREAM dear{number} AS SELECT buyer, `price` FROM orders WHE
 
 
 def measure_start(report: Report, options: argparse.Namespace) -> None:
-    """From submitting CREATE STREAM AS SELECT until it is answered, and until it runs."""
+    """Measure from CREATE STREAM AS SELECT to the response, and until the query runs."""
     answered: list[float] = []
     running: list[float] = []
     with broker_for_streams() as bootstrap, tempfile.TemporaryDirectory() as folder:
@@ -35,7 +35,7 @@ def measure_start(report: Report, options: argparse.Namespace) -> None:
 
 
 def _start(engine: Engine, statement: str) -> tuple[float, float]:
-    """Milliseconds until the statement is answered, and until all tasks of its query run."""
+    """Milliseconds until the statement returns, and until all tasks of its query run."""
     before = set(engine.commands.running)
     began = time.perf_counter()
     engine.execute(statement)

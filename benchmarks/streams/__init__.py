@@ -1,1 +1,1 @@
-"""Stream processing beside its peers: the same records, the same broker, one process each."""
+"""Stream processing compared with peers: the same records and broker, one process each."""

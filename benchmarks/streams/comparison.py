@@ -1,4 +1,4 @@
-"""Our streams beside quixstreams, faust and Kafka Streams, on one broker, over the same topics."""
+"""Our streams compared with quixstreams, faust and Kafka Streams, on one broker."""
 
 import argparse
 import statistics
@@ -38,21 +38,21 @@ def measure_join(report: Report, options: argparse.Namespace) -> None:
 
 @contextmanager
 def broker_for_streams(settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[str]:
-    """Our broker, whose groups of one need not wait for others; its address."""
+    """Our broker, without a delay for the first rebalance of groups; yields its address."""
     with our_broker({"group.initial.rebalance.delay.ms": "0", **settings}) as side:
         yield side.bootstrap
 
 
 @dataclass(slots=True)
 class _Topics:
-    """Topics of one broker, each filled when it is first asked for."""
+    """Topics of one broker, each filled on first use."""
 
     bootstrap: str
     first_ms: int
     filled: dict[int, Input]
 
     def orders(self, count: int) -> Input:
-        """A topic of so many orders."""
+        """A topic with `count` orders."""
         if count not in self.filled:
             rows = orders(count, self.first_ms)
             self.filled[count] = fill(self.bootstrap, f"orders-{count}", rows)
@@ -62,7 +62,7 @@ class _Topics:
 def compare(
     report: Report, options: argparse.Namespace, workload: str, sides: Sequence[Side]
 ) -> None:
-    """Run all sides in turns, so that a busy moment hits all; medians count, ours are first."""
+    """Run all sides alternately and report the medians; the first side is ours."""
     runs: dict[str, list[Measurement]] = {side.name: [] for side in sides}
     with broker_for_streams() as bootstrap:
         topics = _Topics(bootstrap, begin_ms(options.records), {})
@@ -79,24 +79,24 @@ def compare(
 
 def _run(report: Report, side: Side, job: Job, runs: list[Measurement]) -> None:
     try:
-        found = side.measure(job)
+        measured = side.measure(job)
     except AppFailed as failed:
         report.note(f"{side.name} failed on {job.workload}: {failed}"[:600])
         return
     report.say(
-        f"   {side.name}: {found.records_per_s:,.0f} records/s, {found.cpu_us:.1f} µs each, "
-        f"{found.peak_mb:.0f} MB ({job.input.records:,} records)"
+        f"   {side.name}: {measured.records_per_s:,.0f} records/s, {measured.cpu_us:.1f} µs each, "
+        f"{measured.peak_mb:.0f} MB ({job.input.records:,} records)"
     )
-    _check(report, side, job, found)
-    runs.append(found)
+    _check(report, side, job, measured)
+    runs.append(measured)
 
 
-def _check(report: Report, side: Side, job: Job, found: Measurement) -> None:
-    """Sides are comparable only when they have done the same."""
-    if found.outputs != job.outputs:
-        report.note(f"{side.name} wrote {found.outputs:,} results instead of {job.outputs:,}")
+def _check(report: Report, side: Side, job: Job, measured: Measurement) -> None:
+    """Note wrong results: only sides with equal results are comparable."""
+    if measured.outputs != job.outputs:
+        report.note(f"{side.name} wrote {measured.outputs:,} results instead of {job.outputs:,}")
     elif job.workload == "tumbling":
-        counted = counted_in(job.bootstrap, found.output, found.outputs)
+        counted = counted_in(job.bootstrap, measured.output, measured.outputs)
         if counted != job.input.counted:
             report.note(f"{side.name} counted {counted:,} instead of {job.input.counted:,}")
 
@@ -105,7 +105,7 @@ def _add(report: Report, workload: str, runs: list[tuple[str, list[Measurement]]
     if not runs or runs[0][0] != "Millstream":
         return
     (_, ours), *others = runs
-    columns = (("records_per_s", "records/s"), ("cpu_us", "CPU µs a record"), ("peak_mb", "MB"))
+    columns = (("records_per_s", "records/s"), ("cpu_us", "CPU µs per record"), ("peak_mb", "MB"))
     for column, unit in columns:
         for peer, theirs in others or [("", [])]:
             report.add(

@@ -1,4 +1,4 @@
-"""The workloads in faust, with plain dictionaries as its guide shows.
+"""The workloads in faust, with plain dictionaries, as in its guide.
 
 python -m benchmarks.streams.faust_app WORKLOAD BOOTSTRAP APPLICATION_ID INPUT TABLE OUTPUT DATA_DIR
 """
@@ -11,7 +11,7 @@ PARTITIONS = 4
 
 
 def build(workload: str, app: faust.App, topic: str, output: str) -> None:
-    """What is to be done with the orders."""
+    """Define the workload."""
     orders = app.topic(topic)
     results = app.topic(output)
     if workload == "filter":
@@ -39,7 +39,7 @@ def build(workload: str, app: faust.App, topic: str, output: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run until a signal comes."""
+    """Run until SIGTERM."""
     workload, bootstrap, application_id, topic, _, output, data_dir = arguments
     app = faust.App(
         application_id,

@@ -15,18 +15,18 @@ from streams import StreamsBuilder, Topology, tumbling
 from streams.app import StreamsApp
 
 WINDOW_MS = 60_000
-# Any: they become keyword arguments.
+# Any: passed as keyword arguments.
 SETTINGS: dict[str, Any] = {"commit_interval_ms": 1000, "statestore_cache_max_bytes": 0}
 Row = dict[str, Any]
 
 
 def add(_: str, order: Row, totals: Row) -> Row:
-    """Take an order into account."""
+    """Add an order."""
     return {"count": totals["count"] + 1, "sum": totals["sum"] + order["price"]}
 
 
 def enrich(order: Row, profile: Row) -> Row:
-    """An order with what is known of its user."""
+    """An order with the profile of its user."""
     return {
         "user": order["user"],
         "price": order["price"],
@@ -36,7 +36,7 @@ def enrich(order: Row, profile: Row) -> Row:
 
 
 def build(workload: str, topic: str, table: str, output: str) -> Topology:
-    """What is to be done with the orders."""
+    """Define the workload."""
     builder = StreamsBuilder()
     orders = builder.stream(topic, key=str, value=dict[str, Any])
     if workload == "filter":
@@ -57,7 +57,7 @@ def build(workload: str, topic: str, table: str, output: str) -> Topology:
 
 
 def main(arguments: list[str]) -> None:
-    """Run until a signal comes."""
+    """Run until SIGTERM."""
     workload, bootstrap, application_id, topic, table, output, state_dir, *pairs = arguments
     logging.basicConfig(level=logging.WARNING)
     settings = dict(pair.split("=", 1) for pair in pairs)

@@ -1,4 +1,4 @@
-"""The workloads in quixstreams; run by the Python of its own environment.
+"""The workloads in quixstreams; runs in its own Python environment.
 
 python -m benchmarks.streams.quix_app WORKLOAD BOOTSTRAP APPLICATION_ID INPUT TABLE OUTPUT STATE_DIR
 """
@@ -13,7 +13,7 @@ COMMIT_INTERVAL_S = 1.0
 
 
 def build(workload: str, app: Application, topic: str, table: str) -> StreamingDataFrame:
-    """What is to be done with the orders."""
+    """Define the workload."""
     orders = app.dataframe(app.topic(topic))
     if workload == "filter":
         orders = orders[orders["price"] > 50]
@@ -35,7 +35,7 @@ def build(workload: str, app: Application, topic: str, table: str) -> StreamingD
 
 
 def main(arguments: list[str]) -> None:
-    """Run until a signal comes."""
+    """Run until SIGTERM."""
     workload, bootstrap, application_id, topic, table, output, state_dir = arguments
     app = Application(
         broker_address=bootstrap,

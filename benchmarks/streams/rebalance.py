@@ -1,7 +1,7 @@
-"""How long a task rests when it moves: one instance, then three, then two, under steady input.
+"""How long tasks pause during a rebalance: from one instance to three, then two, under load.
 
-The application is the one of tests/streams/fire, exactly-once. Its output topics are stamped by the
-broker, so the pause of a task is the longest gap between two results of its partition.
+The application is that of tests/streams/fire, with exactly-once. Its output topics use
+LogAppendTime, so the pause of a task is the longest gap between two results of its partition.
 """
 
 import argparse
@@ -32,11 +32,11 @@ OUTPUTS = ("totals", "paid")
 
 
 def measure_rebalance(report: Report, options: argparse.Namespace) -> None:
-    """Pauses while the number of instances goes 1, 3, 2; and that nothing is lost or doubled."""
+    """Measure pauses with 1, 3, then 2 instances; check that no record is lost or duplicated."""
     with our_broker(dict(BROKER_SETTINGS)) as side, tempfile.TemporaryDirectory() as folder:
         bootstrap = side.bootstrap
         make_topics(bootstrap)
-        _stamp(bootstrap)
+        _use_append_time(bootstrap)
         with Feeder(bootstrap) as feeder, ExitStack() as stopping:
             instances = [
                 RunningInstance(f"instance-{number}", bootstrap, Path(folder))
@@ -60,28 +60,28 @@ def measure_rebalance(report: Report, options: argparse.Namespace) -> None:
             report.add(f"pause of a task, {title}, longest", "ms", gaps[-1])
 
 
-def _stamp(bootstrap: str) -> None:
+def _use_append_time(bootstrap: str) -> None:
     change = ConfigChange("message.timestamp.type", "LogAppendTime")
     with admin(bootstrap) as cluster:
         cluster.alter_configs({ConfigResource("topic", name): [change] for name in OUTPUTS}).all()
 
 
 def _feed(feeder: Feeder) -> tuple[int, int]:
-    """Steady input for a while; when it began and ended, in ms since the epoch."""
+    """Send steady input; return its start and end, in ms since the epoch."""
     random = Random(len(feeder.sent))
-    pace = threading.Event()
-    began = time.time()
+    pause = threading.Event()
+    start = time.time()
     for number in range(int(PHASE_S * SLICES_PER_S)):
         feeder.send(make_events(random, ORDERS_PER_S // SLICES_PER_S, len(feeder.sent) // 2))
-        pace.wait(max(0.0, began + (number + 1) / SLICES_PER_S - time.time()))
-    return int(began * 1000), int(time.time() * 1000)
+        pause.wait(max(0.0, start + (number + 1) / SLICES_PER_S - time.time()))
+    return int(start * 1000), int(time.time() * 1000)
 
 
 Rows = dict[str, list[tuple[str, dict[str, object]]]]
 
 
 def _results(bootstrap: str, count: int) -> tuple[dict[TopicPartition, list[int]], Rows]:
-    """Times and contents of all committed results, when there are so many."""
+    """Wait for `count` committed results; return their times and contents."""
     times: dict[TopicPartition, list[int]] = {
         TopicPartition(name, number): [] for name in OUTPUTS for number in range(PARTITIONS)
     }
@@ -104,6 +104,6 @@ def _results(bootstrap: str, count: int) -> tuple[dict[TopicPartition, list[int]
 
 
 def _longest_gap(times: Iterable[int], first: int, last: int) -> int:
-    """The longest time without a result inside a span."""
+    """The longest time without a result between `first` and `last`."""
     inside = [first, *sorted(each for each in times if first <= each <= last), last]
     return max(later - earlier for earlier, later in pairwise(inside))

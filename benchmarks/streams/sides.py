@@ -1,4 +1,4 @@
-"""The sides that are compared: each one process, one thread that processes."""
+"""The sides to compare: each is one process with one processing thread."""
 
 import itertools
 import subprocess
@@ -33,7 +33,7 @@ JACKSON = Artifact("com.fasterxml.jackson.core", "jackson-databind", "2.17.2")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A workload over topics that are filled."""
+    """A workload, and its filled topics."""
 
     workload: str
     bootstrap: str
@@ -42,29 +42,29 @@ class Job:
 
     @property
     def outputs(self) -> int:
-        """How many records come out."""
+        """The number of results."""
         return self.input.filtered if self.workload == "filter" else self.input.records
 
 
 class Side(Protocol):
-    """One way to do the job."""
+    """One of the systems to compare."""
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """The name in the report."""
         ...
 
     def records(self, workload: str, count: int) -> int | None:
-        """How many records it gets when the others get so many; None: it cannot do that."""
+        """How many of `count` records it processes; None if it does not support the workload."""
         ...
 
     def measure(self, job: Job) -> Measurement:
-        """Do the job once."""
+        """Run the job once."""
         ...
 
 
 class AppProcess:
-    """An application that runs; what it prints goes to a file."""
+    """A running application; its output is written to a file."""
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
         self._printed = folder / "printed"
@@ -79,26 +79,26 @@ class AppProcess:
 
     @property
     def process_id(self) -> int:
-        """Its process id."""
+        """The id of the process to measure."""
         return self._process.pid
 
     def check(self) -> None:
-        """AppFailed when it has ended."""
+        """Raise AppFailed if the process has ended."""
         if self._process.poll() is not None:
             raise AppFailed(f"ended with {self._process.returncode}: {self.printed()}")
 
     def printed(self) -> str:
-        """The last of what it has printed."""
+        """The end of its output."""
         return self._printed.read_text(errors="replace")[-3000:]
 
-    def go_on(self) -> None:
+    def send_line(self) -> None:
         """Send a line to its standard input."""
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
         self._process.stdin.flush()
 
     def stop(self) -> None:
-        """Ask it to end, and end it when it does not."""
+        """Terminate the process; kill it if it does not end in time."""
         self._process.terminate()
         try:
             self._process.communicate(timeout=STOP_LIMIT_S)
@@ -109,7 +109,7 @@ class AppProcess:
 
 @contextmanager
 def running(command: Sequence[str], folder: Path) -> Iterator[AppProcess]:
-    """An application for the time of the block."""
+    """Run an application during the block."""
     app = AppProcess(command, folder)
     try:
         yield app
@@ -117,8 +117,8 @@ def running(command: Sequence[str], folder: Path) -> Iterator[AppProcess]:
         app.stop()
 
 
-def watched(app: AppProcess, job: Job, application_id: str, output: str) -> Measurement:
-    """Wait until the application has done the job."""
+def measure_app(app: AppProcess, job: Job, application_id: str, output: str) -> Measurement:
+    """Wait until the application has finished the job."""
     expected = Expected(application_id, job.input.topic, job.input.records, output, job.outputs)
     with admin(job.bootstrap) as cluster:
         try:
@@ -129,7 +129,7 @@ def watched(app: AppProcess, job: Job, application_id: str, output: str) -> Meas
 
 
 def new_names(job: Job, side: str) -> tuple[str, str]:
-    """A new application id and output topic."""
+    """Create an application id and an output topic."""
     application_id = f"{job.workload}-{side}-{next(NUMBERS)}"
     output = f"{application_id}-output"
     create(job.bootstrap, output)
@@ -138,41 +138,41 @@ def new_names(job: Job, side: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PythonSide:
-    """A program that is given the names of topics, run by some Python."""
+    """A Python program, which gets the names of topics as arguments."""
 
     name: str
     command: tuple[str, ...]
-    at_most: Mapping[str, int | None] = field(default_factory=dict)  # records by workload
+    records_max: Mapping[str, int | None] = field(default_factory=dict)  # records by workload
 
     def records(self, workload: str, count: int) -> int | None:
-        """As many as the others, or as many as it does in reasonable time."""
-        limit = self.at_most.get(workload, count)
+        """All of them, or as many as it can process in reasonable time."""
+        limit = self.records_max.get(workload, count)
         return None if limit is None else min(limit, count)
 
     def measure(self, job: Job) -> Measurement:
-        """Run the program until all is done."""
+        """Run the program until all records are processed."""
         application_id, output = new_names(job, self.name.partition(" ")[0].lower())
         names = [job.workload, job.bootstrap, application_id, job.input.topic, job.table, output]
         with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
             state = str(Path(folder) / "state")
             with running([*self.command, *names, state], Path(folder)) as app:
-                return watched(app, job, application_id, output)
+                return measure_app(app, job, application_id, output)
 
 
 @dataclass(frozen=True, slots=True)
 class JavaSide:
-    """Kafka Streams: a first pass warms the JVM, the second is measured."""
+    """Kafka Streams: the first pass warms up the JVM, the second is measured."""
 
     name: str
     class_path: str
 
     def records(self, workload: str, count: int) -> int | None:
-        """As many as the others."""
+        """All of them."""
         del workload
         return count
 
     def measure(self, job: Job) -> Measurement:
-        """Do it twice in one JVM."""
+        """Run the job twice in one JVM."""
         passes = [new_names(job, "java") for _ in range(2)]
         with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
             state = str(Path(folder) / "state")
@@ -180,18 +180,18 @@ class JavaSide:
             command += [job.workload, job.bootstrap, job.input.topic, job.table, state]
             command += [name for names in passes for name in names]
             with running(command, Path(folder)) as app:
-                watched(app, job, *passes[0])
-                app.go_on()
-                return watched(app, job, *passes[1])
+                measure_app(app, job, *passes[0])
+                app.send_line()
+                return measure_app(app, job, *passes[1])
 
 
 def millstream() -> Side:
-    """Ours."""
+    """Our streams."""
     return PythonSide("Millstream", OURS)
 
 
 def quix() -> Side:
-    """quixstreams, installed beside us so that its dependencies are its own."""
+    """quixstreams, in an environment of its own because of its dependencies."""
     with cache_folder("quixstreams") as cache:
         python = environment_with("quixstreams", cache / "environment")
     version = _version(python, "quixstreams")
@@ -200,7 +200,7 @@ def quix() -> Side:
 
 
 def environment_with(requirement: str, folder: Path) -> str:
-    """An environment in a folder of the cache with a package installed; its Python."""
+    """Create an environment with a package in a cache folder; return its Python."""
 
     def install(unfinished: Path) -> None:
         run_installer([sys.executable, "-m", "venv", unfinished])
@@ -211,7 +211,7 @@ def environment_with(requirement: str, folder: Path) -> str:
 
 
 def faust() -> Side:
-    """faust, of the development extras."""
+    """faust, from the development extras."""
     version = _version(sys.executable, "faust-streaming")
     limits = {"filter": 50_000, "tumbling": 30_000, "join": None}
     command = (sys.executable, "-m", "benchmarks.streams.faust_app")
@@ -248,19 +248,19 @@ PEERS = {"quixstreams": quix, "faust": faust, "Kafka Streams": java}
 
 
 def peers(note: "Notes", openers: Mapping[str, Callable[[], Side]] = PEERS) -> list[Side]:
-    """All available peers; the others are noted with the reason."""
-    found: list[Side] = []
+    """All available peers; the report notes why others are missing."""
+    sides: list[Side] = []
     for name, open_side in openers.items():
         try:
-            found.append(open_side())
+            sides.append(open_side())
         except PeerMissing as missing:
             note.note(f"{name} skipped: {missing}")
-    return found
+    return sides
 
 
 class Notes(Protocol):
-    """Where remarks for the reader go."""
+    """Collects notes for the report."""
 
     def note(self, text: str) -> None:
-        """Keep one."""
+        """Add one note."""
         ...

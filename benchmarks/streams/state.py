@@ -1,4 +1,4 @@
-"""What state costs our streams: memory with millions of keys, and restoring it from a changelog."""
+"""State of our streams: memory with millions of keys, and restoration from a changelog."""
 
 import argparse
 import tempfile
@@ -7,23 +7,23 @@ from pathlib import Path
 
 from benchmarks.report import Report
 from benchmarks.streams.comparison import broker_for_streams
-from benchmarks.streams.sides import OURS, AppProcess, Job, new_names, running, watched
+from benchmarks.streams.sides import OURS, AppProcess, Job, measure_app, new_names, running
 from benchmarks.streams.workload import begin_ms, end_of, fill, orders_of_all
 from broker.client import admin
 
-MEMORY_KEYS = 5  # times the number of records
+MEMORY_KEYS = 5  # multiplied by the number of records
 MB = 1024 * 1024
-BUDGETS = {  # all that stores may take
+BUDGETS = {  # memory limits of the stores
     "state_buffer_max_bytes": 64 * MB,
     "state_cache_max_bytes": 64 * MB,
     "rocksdb_block_cache_bytes": 64 * MB,
 }
 RESTORE_LIMIT_S = 300.0
-LOOK_EVERY_S = 0.05
+POLL_INTERVAL_S = 0.05
 
 
 def measure_memory(report: Report, options: argparse.Namespace) -> None:
-    """Peak memory of workload (b), few keys and many: it must not grow with them."""
+    """Peak memory of workload (b) with few and many keys: it must not grow with their number."""
     with broker_for_streams() as bootstrap:
         for keys in (options.records, MEMORY_KEYS * options.records):
             rows = orders_of_all(keys, begin_ms(keys))
@@ -33,12 +33,12 @@ def measure_memory(report: Report, options: argparse.Namespace) -> None:
                 command = _command(job, application_id, output, Path(folder) / "state")
                 budgets = [f"{name}={limit}" for name, limit in BUDGETS.items()]
                 with running([*command, *budgets], Path(folder)) as app:
-                    found = watched(app, job, application_id, output)
-            report.add(f"(b) {keys:,} keys", "records/s", found.records_per_s)
+                    measured = measure_app(app, job, application_id, output)
+            report.add(f"(b) {keys:,} keys", "records/s", measured.records_per_s)
             report.add(
-                f"(b) {keys:,} keys, stores may take {sum(BUDGETS.values()) // MB} MB",
+                f"(b) {keys:,} keys, stores limited to {sum(BUDGETS.values()) // MB} MB",
                 "MB",
-                found.peak_mb,
+                measured.peak_mb,
                 higher_is_better=False,
             )
 
@@ -53,7 +53,7 @@ def measure_restore(report: Report, options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
             command = _command(job, application_id, output, Path(folder) / "first")
             with running(command, Path(folder)) as app:
-                watched(app, job, application_id, output)
+                measure_app(app, job, application_id, output)
             with admin(bootstrap) as cluster:
                 records = end_of(cluster, f"{application_id}-totals-changelog")
             command = _command(job, application_id, output, Path(folder) / "second")
@@ -68,16 +68,16 @@ def _command(job: Job, application_id: str, output: str, state: Path) -> list[st
 
 
 def _restoring_s(app: AppProcess) -> float:
-    """From when the tasks are given out until all of them run, as the application says it."""
+    """The seconds from the assignment of tasks until all run, from the application's log."""
     deadline = time.monotonic() + RESTORE_LIMIT_S
     while time.monotonic() < deadline:
         app.check()
-        moments = {}
+        times = {}
         for line in app.printed().splitlines():
-            moment, _, state = line.partition(" state ")
+            time_s, _, state = line.partition(" state ")
             if state:
-                moments[state] = float(moment)
-        if "running" in moments:
-            return moments["running"] - moments["rebalancing"]
-        time.sleep(LOOK_EVERY_S)
+                times[state] = float(time_s)
+        if "running" in times:
+            return times["running"] - times["rebalancing"]
+        time.sleep(POLL_INTERVAL_S)
     raise TimeoutError(f"not restored in {RESTORE_LIMIT_S:.0f} s")

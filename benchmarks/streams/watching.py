@@ -1,7 +1,7 @@
-"""Watches an application from outside: what it has written, its processor time, its memory.
+"""Measures an application from outside: its output, processor time and memory.
 
-Outside, so that all sides are measured alike and none pays for it. The rate is taken between the
-first and the last look at the output topic: starting up does not count, the last record does.
+All sides are measured in the same way, and the measurement costs none of them time. The rate is
+taken between the first output and the last one, so it does not include the start.
 """
 
 import os
@@ -13,18 +13,18 @@ from pathlib import Path
 from benchmarks.streams.workload import committed_of, end_of
 from broker.client.api import Admin
 
-LOOK_EVERY_S = 0.02
+SAMPLE_INTERVAL_S = 0.02
 COMMIT_LIMIT_S = 30.0
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class AppFailed(Exception):
-    """An application ended, or did nothing for too long; the text holds what it printed."""
+    """An application ended or made no progress; the message has its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What one run cost."""
+    """The result of one run."""
 
     records_per_s: float
     cpu_us: float  # processor time per input record
@@ -35,7 +35,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What an application reads, and how much it must write before it is done."""
+    """The input of an application, and the number of results that completes its job."""
 
     group_id: str
     topic: str
@@ -45,13 +45,13 @@ class Expected:
 
 
 def cpu_seconds(process_id: int) -> float:
-    """Processor time of a process so far, user and system."""
+    """The processor time that a process has used, user and system."""
     fields = Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 def peak_mb(process_id: int) -> float:
-    """The most memory that a process has had resident, in MB."""
+    """The peak resident memory of a process, in MB."""
     for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
@@ -66,23 +66,23 @@ def watch(
     *,
     limit_s: float = 600.0,
 ) -> Measurement:
-    """Wait until everything is written and committed; `check` raises when the process has ended."""
+    """Wait until all results are written and committed; `check` raises if the process ended."""
     deadline = time.monotonic() + limit_s
-    before = first = last = _look(cluster, process_id, expected)
+    before = first = last = _sample(cluster, process_id, expected)
     while last.outputs < expected.outputs:
         check()
         if time.monotonic() > deadline:
             raise AppFailed(f"{last.outputs} of {expected.outputs} outputs in {limit_s:.0f} s")
-        time.sleep(LOOK_EVERY_S)
-        last = _look(cluster, process_id, expected)
+        time.sleep(SAMPLE_INTERVAL_S)
+        last = _sample(cluster, process_id, expected)
         if first.outputs == 0:
             before, first = first, last
     if first.outputs == last.outputs:
-        first = before  # all came between two looks
+        first = before  # all results came between two samples
     _wait_for_commit(cluster, expected)
     done = (last.outputs - first.outputs) / expected.outputs * expected.records
     cpu_s = cpu_seconds(process_id) - first.cpu_s
-    seconds = max(last.at - first.at, LOOK_EVERY_S)
+    seconds = max(last.at - first.at, SAMPLE_INTERVAL_S)
     outputs = end_of(cluster, expected.output)
     return Measurement(
         done / seconds, cpu_s * 1e6 / max(done, 1), peak_mb(process_id), expected.output, outputs
@@ -96,15 +96,15 @@ class _Sample:
     cpu_s: float
 
 
-def _look(cluster: Admin, process_id: int, expected: Expected) -> _Sample:
+def _sample(cluster: Admin, process_id: int, expected: Expected) -> _Sample:
     outputs = end_of(cluster, expected.output)
     return _Sample(time.perf_counter(), outputs, cpu_seconds(process_id))
 
 
 def _wait_for_commit(cluster: Admin, expected: Expected) -> None:
-    """What a commit costs belongs to the processor time of the records in it."""
+    """Wait for the commit: it is a part of the processor time of the records."""
     deadline = time.monotonic() + COMMIT_LIMIT_S
     while committed_of(cluster, expected.group_id, expected.topic) < expected.records:
         if time.monotonic() > deadline:
             return
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(SAMPLE_INTERVAL_S)

@@ -1,7 +1,7 @@
-"""The records that all sides work on: orders by users, and a table of the users' profiles.
+"""The records that all sides process: orders by users, and a table of user profiles.
 
-Record number i is the same whatever the count, so a slow peer gets the beginning of what the
-others get, with the same number of records per key and window.
+Record number i does not depend on the count, so a slow peer gets the first records of the
+others, with the same number of records per key and window.
 """
 
 import random
@@ -26,22 +26,22 @@ ORDER = (
     b'{"user":"%b","item":"item-%04d","price":%d.%02d,"quantity":%d,"region":"%b","order":"n-%09d"}'
 )
 COUNT = re.compile(rb'"count": ?(\d+)')
-SPREAD = 7_368_787  # a prime: steps through all keys before one comes again
+SPREAD = 7_368_787  # a prime: visits all keys before any of them again
 
-# Nothing may be deleted while it is measured, however old the records say they are.
-KEPT = {"retention.ms": "-1", "retention.bytes": "-1"}
+# No record may be deleted during the run, whatever its timestamp.
+NO_RETENTION = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 Row = tuple[bytes, bytes, int]
 
 
 def begin_ms(records: int) -> int:
-    """A full minute, so long ago that all records are in the past, and not much longer."""
+    """The latest full minute for which all records are in the past."""
     minutes = records // RECORDS_PER_WINDOW + 10
     return (int(time.time() * 1000) // WINDOW_MS - minutes) * WINDOW_MS
 
 
 def orders(count: int, first_ms: int) -> Iterator[Row]:
-    """Orders of random users, of 119 bytes or so, in the order of their times."""
+    """Orders of random users, about 119 bytes each, in timestamp order."""
     chance = random.Random(SEED)
     for number in range(count):
         user = b"user-%06d" % chance.randrange(USERS)
@@ -49,7 +49,7 @@ def orders(count: int, first_ms: int) -> Iterator[Row]:
 
 
 def orders_of_all(users: int, first_ms: int) -> Iterator[Row]:
-    """One order of each of so many users."""
+    """One order of each of `users` users."""
     chance = random.Random(SEED)
     for number in range(users):
         user = b"user-%08d" % (number * SPREAD % users)
@@ -57,7 +57,7 @@ def orders_of_all(users: int, first_ms: int) -> Iterator[Row]:
 
 
 def profiles(first_ms: int) -> Iterator[Row]:
-    """A row of the table for each user, older than all orders."""
+    """One table row per user, older than all orders."""
     for number in range(USERS):
         user = b"user-%06d" % number
         yield user, b'{"name":"name of %d","level":%d}' % (number, number % 7), first_ms - 1
@@ -82,22 +82,22 @@ def _order(user: bytes, number: int, chance: random.Random) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A topic filled with records, and what comes out of it."""
+    """A filled topic, and the expected results."""
 
     topic: str
     records: int
-    filtered: int  # how many pass the filter
-    counted: int  # the sum of all counts that tumbling windows give out, one per record
+    filtered: int  # records that pass the filter
+    counted: int  # the sum of all counts that tumbling windows emit, one per record
 
 
 def fill(bootstrap: str, topic: str, rows: Iterator[Row]) -> Input:
-    """Make a topic and write all rows into it."""
+    """Create a topic and write all rows to it."""
     create(bootstrap, topic)
     return write(bootstrap, topic, rows)
 
 
 def write(bootstrap: str, topic: str, rows: Iterator[Row]) -> Input:
-    """Write all rows into a topic that is there."""
+    """Write all rows to an existing topic."""
     filtered = 0
     counts: Counter[tuple[bytes, int]] = Counter()
     with producer(bootstrap, linger_ms=20, batch_size=65_536) as out:
@@ -115,33 +115,33 @@ def _passes(value: bytes) -> bool:
 
 
 def create(bootstrap: str, topic: str) -> None:
-    """Make a topic whose records stay."""
+    """Create a topic without retention."""
     with admin(bootstrap) as cluster:
-        cluster.create_topics([NewTopic(topic, PARTITIONS, configs=KEPT)]).all()
+        cluster.create_topics([NewTopic(topic, PARTITIONS, configs=NO_RETENTION)]).all()
 
 
 def end_of(cluster: Admin, topic: str) -> int:
-    """How many records were ever written to a topic."""
+    """The sum of the end offsets of a topic: the number of records ever written."""
     partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    found = cluster.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP)).all()
-    return sum(place.offset for place in found.values())
+    ends = cluster.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP)).all()
+    return sum(end.offset for end in ends.values())
 
 
 def counted_in(bootstrap: str, topic: str, records: int) -> int:
-    """The sum of the counts in a topic of results, of any side."""
+    """The sum of the counts in a result topic of any side."""
     seen = total = 0
     with consumer(bootstrap, auto_offset_reset="earliest") as reader:
         reader.assign([TopicPartition(topic, number) for number in range(PARTITIONS)])
         while seen < records:
-            found = reader.poll(timeout_ms=1000, max_records=10_000)
-            seen += len(found)
-            for record in found:
+            polled = reader.poll(timeout_ms=1000, max_records=10_000)
+            seen += len(polled)
+            for record in polled:
                 count = COUNT.search(record.value or b"")
                 total += int(count[1]) if count else 0
     return total
 
 
 def committed_of(cluster: Admin, group_id: str, topic: str) -> int:
-    """How many records of a topic a group has done with."""
-    found = cluster.list_group_offsets(group_id).all()
-    return sum(place.offset for tp, place in found.items() if tp.topic == topic)
+    """The sum of the offsets that a group has committed for a topic."""
+    committed = cluster.list_group_offsets(group_id).all()
+    return sum(offset.offset for tp, offset in committed.items() if tp.topic == topic)

@@ -1,1 +1,1 @@
-"""One checkout of Millstream beside another: the processor time of the same work."""
+"""This checkout of Millstream compared with another one: processor time of the same work."""

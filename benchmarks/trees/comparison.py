@@ -1,11 +1,11 @@
-"""This checkout beside another: one process of each at a time, in turns, on the same work.
+"""This checkout compared with another one: alternating processes do the same work.
 
-What a record costs in processor time says more than seconds on a machine that does other things as
-well; still the clock of a processor moves by a tenth within a minute. So the two sides take short
-turns, each turn is compared only with its neighbour, and the median of all those ratios counts.
-Processes differ, too (by where their memory lies), so there are several of each. When more programs
-run than there are cores, even this says little: look at the quartiles in the notes, and compare the
-calls of functions (`--only calls`), which are the same on a busy machine.
+Processor time per record varies less than elapsed time on a busy machine, but even the clock rate
+changes by a tenth within a minute. So the two sides run short turns alternately, each turn is
+compared only with the adjacent one, and the median of these ratios is reported. Several processes
+of each side run, because processes differ, too (in their memory layout). When more programs run
+than there are cores, even these ratios are unreliable: see the quartiles in the notes, and compare
+the numbers of function calls (`--only calls`), which do not depend on other load.
 """
 
 import argparse
@@ -31,10 +31,10 @@ COUNTED_RECORDS = 20_000
 
 
 class TreeProcess:
-    """The workload in one checkout; it waits between the turns."""
+    """The workload in one checkout; it waits between turns."""
 
     def __init__(self, tree: Path, workload: str) -> None:
-        """Start it and let it do one turn that does not count."""
+        """Start the process, and wait for a first turn, which is not measured."""
         records = RECORDS.get(workload, RECORDS_OF_OTHERS)
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(APP), workload, str(records)],
@@ -47,15 +47,13 @@ class TreeProcess:
         self._answer()
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it: its input is over."""
         self._process.communicate()
 
     def turn(self) -> float:
-        """Do the work once; µs of processor time a record."""
+        """Do the work once; return µs of processor time per record."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
@@ -67,42 +65,42 @@ class TreeProcess:
 
 
 def measure_broker(report: Report, options: argparse.Namespace) -> None:
-    """Requests to produce and fetch, over a socket."""
+    """Measure produce and fetch requests over a socket."""
     compare(report, options, "broker")
 
 
 def measure_streams_filter(report: Report, options: argparse.Namespace) -> None:
-    """Filter and projection in our DSL."""
+    """Measure filter and projection in our DSL."""
     compare(report, options, "streams-filter")
 
 
 def measure_streams_tumbling(report: Report, options: argparse.Namespace) -> None:
-    """A tumbling aggregate in our DSL."""
+    """Measure a tumbling aggregate in our DSL."""
     compare(report, options, "streams-tumbling")
 
 
 def measure_sql_filter(report: Report, options: argparse.Namespace) -> None:
-    """Filter and projection as a statement."""
+    """Measure filter and projection in SQL."""
     compare(report, options, "sql-filter")
 
 
 def measure_sql_tumbling(report: Report, options: argparse.Namespace) -> None:
-    """A tumbling aggregate as a statement."""
+    """Measure a tumbling aggregate in SQL."""
     compare(report, options, "sql-tumbling")
 
 
 def measure_calls(report: Report, options: argparse.Namespace) -> None:
-    """Calls of functions a record, for each workload."""
+    """Measure function calls per record, for each workload."""
     for workload in COUNTED_WORKLOADS:
         ours, theirs = (
             calls_per_record(tree, workload, options.rounds)
             for tree in (HERE, options.tree.resolve())
         )
-        report.add(workload, "calls a record", ours, theirs, peer="tree", higher_is_better=False)
+        report.add(workload, "calls per record", ours, theirs, peer="tree", higher_is_better=False)
 
 
 def calls_per_record(tree: Path, workload: str, rounds: int) -> float:
-    """Run a workload in a checkout with a profiler that counts."""
+    """Run a workload in a checkout, with a profiler that counts calls."""
     done = subprocess.run(
         [sys.executable, "-P", str(COUNTED_APP), workload, str(COUNTED_RECORDS), str(rounds)],
         cwd=tree,
@@ -123,14 +121,14 @@ def compare(report: Report, options: argparse.Namespace, workload: str) -> None:
         with ExitStack() as stack:
             sides = {tree: stack.enter_context(TreeProcess(tree, workload)) for tree in trees}
             for _ in range(TURNS):
-                found = {tree: sides[tree].turn() for tree in trees}
+                costs = {tree: sides[tree].turn() for tree in trees}
                 trees.reverse()
-                pairs.append((found[HERE], found[other]))
+                pairs.append((costs[HERE], costs[other]))
     ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratios = [their / our for our, their in pairs]
     low, middle, high = statistics.quantiles(ratios, n=4)
-    report.add(workload, "CPU µs a record", ours, theirs, peer=other.name, higher_is_better=False)
+    report.add(workload, "CPU µs per record", ours, theirs, peer=other.name, higher_is_better=False)
     report.note(
-        f"{workload}: median of {len(ratios)} ratios of neighbours {middle:.3f}, "
+        f"{workload}: median of {len(ratios)} ratios of adjacent turns {middle:.3f}, "
         f"half of them between {low:.3f} and {high:.3f}"
     )

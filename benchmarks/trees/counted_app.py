@@ -1,9 +1,9 @@
-"""How many functions a workload calls, of Python and of C, in all threads.
+"""Counts the functions that a workload calls, in Python and in C, in all threads.
 
 PYTHONPATH=CHECKOUT python -P benchmarks/trees/counted_app.py WORKLOAD RECORDS ROUNDS
 
-Prints the number of calls a record. A count does not depend on what else the machine does, apart
-from a few per cent: how often clients poll, and how many records a batch has.
+Prints the number of calls per record. It hardly depends on other load: the number of polls and of
+records per batch changes it by a few per cent.
 """
 
 import runpy
@@ -31,7 +31,7 @@ class CallCounter:
             self.calls += 1
 
     def rounds(self, number: int) -> Iterator[str]:
-        """Asks for a round that does not count, and for some that do."""
+        """Input lines for the workload: a round that is not counted, then `number` counted ones."""
         yield "\n"
         self._is_counting = True
         for _ in range(number):
@@ -40,7 +40,7 @@ class CallCounter:
 
 
 def main(workload: str, records: str, rounds: str) -> None:
-    """Run the workload, and print the calls a record."""
+    """Run the workload, and print the calls per record."""
     counter = CallCounter()
     results, sys.stdout = sys.stdout, sys.stderr  # the workload prints its processor time
     sys.stdin = counter.rounds(int(rounds))  # it only iterates

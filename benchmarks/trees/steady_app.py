@@ -1,10 +1,10 @@
-"""One workload in a process with everything in it, ready to do the same amount of work many times.
+"""One workload in one process, which does the same amount of work again and again.
 
 PYTHONPATH=CHECKOUT python -P benchmarks/trees/steady_app.py WORKLOAD RECORDS
 
-Prints a line when it is ready. For each line that it reads it works on so many records and prints
-the processor time that a record cost, in µs, over all threads. It must run in checkouts that are
-older than itself: it uses only what they have.
+Prints a line when it is ready. For each line that it reads, it processes RECORDS records and prints
+the processor time per record, in µs, over all threads. It must also run in older checkouts, so it
+uses only functions that they have.
 """
 
 import sys
@@ -45,25 +45,25 @@ INPUT, OUTPUT = "orders", "results"
 BATCH_RECORDS = 500
 PRODUCE_VERSION = 9
 ROUNDS_MAX = 60
-LOOK_EVERY_S = 0.01
-REQUEST_RECORDS = 64  # of a request that raw_load sends
+POLL_INTERVAL_S = 0.01
+REQUEST_RECORDS = 64  # in each request of raw_load
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Orders for the input topic, made before they are needed, later in time with each round."""
+    """Encodes orders for the input topic in advance; timestamps grow with each round."""
 
     broker: Broker
     records: int
     first_ms: int
 
     def requests(self, number: int) -> list[ProduceRequest]:
-        """What fills the input topic in one round."""
+        """The requests that write the orders of one round."""
         shift_ms = number * -(-self.records // RECORDS_PER_WINDOW) * WINDOW_MS
         parts: list[list[tuple[bytes, bytes, tuple[()], int]]] = [[] for _ in range(PARTITIONS)]
         for key, value, time_ms in orders(self.records, self.first_ms + shift_ms):
             parts[crc32(key) % PARTITIONS].append((key, value, (), time_ms))
-        found = []
+        requests = []
         for at in range(0, max(map(len, parts)), BATCH_RECORDS):
             data = [
                 PartitionProduceData(place, encode_batch(rows[at : at + BATCH_RECORDS]))
@@ -71,18 +71,18 @@ class Feed:
                 if rows[at : at + BATCH_RECORDS]
             ]
             topic = TopicProduceData(name=INPUT, partition_data=data)
-            found.append(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[topic]))
-        return found
+            requests.append(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[topic]))
+        return requests
 
     def send(self, requests: list[ProduceRequest]) -> None:
-        """Write them."""
+        """Write the orders to the broker."""
         for request in requests:
             self.broker.handle(ApiKey.PRODUCE, PRODUCE_VERSION, request, ConnectionInfo())
 
 
 @contextmanager
 def running_app(bootstrap: str, workload: str, folder: str) -> Iterator[str]:
-    """The workload in our DSL; the group that it commits as."""
+    """Run the workload in our DSL; yields its group."""
     app = StreamsApp(
         build(workload, INPUT, "", OUTPUT),
         application_id="app",
@@ -96,7 +96,7 @@ def running_app(bootstrap: str, workload: str, folder: str) -> Iterator[str]:
 
 @contextmanager
 def running_query(bootstrap: str, workload: str, folder: str) -> Iterator[str]:
-    """The workload as a statement; the group that it commits as."""
+    """Run the workload in SQL; yields its group."""
     with open_engine(bootstrap, "app", f"{folder}/state") as engine:
         engine.execute(ORDERS.format(topic=INPUT))
         [statement] = statements(workload, OUTPUT)
@@ -109,7 +109,7 @@ def running_query(bootstrap: str, workload: str, folder: str) -> Iterator[str]:
 def process_orders(
     feed: Feed, bootstrap: str, name: str, folder: str
 ) -> Generator[float, None, None]:
-    """Give orders to an application or a query, wait until it has committed; µs, round by round."""
+    """Send orders and wait until the application has committed; yields µs for each round."""
     kind, _, workload = name.partition("-")
     running = {"streams": running_app, "sql": running_query}[kind]
     create(bootstrap, OUTPUT)
@@ -119,12 +119,12 @@ def process_orders(
             before = time.process_time()
             feed.send(requests)
             while committed_of(cluster, group, INPUT) < feed.records * (number + 1):
-                time.sleep(LOOK_EVERY_S)
+                time.sleep(POLL_INTERVAL_S)
             yield (time.process_time() - before) / feed.records * 1e6
 
 
 def serve_requests(bootstrap: str, records: int) -> Generator[float, None, None]:
-    """Produce and fetch by the raw protocol; µs, round by round."""
+    """Produce and fetch with the raw protocol; yields µs for each round."""
     for _ in range(ROUNDS_MAX):
         before = time.process_time()
         raw_requests(bootstrap, INPUT, records // REQUEST_RECORDS)
@@ -132,7 +132,7 @@ def serve_requests(bootstrap: str, records: int) -> Generator[float, None, None]
 
 
 def main(arguments: list[str]) -> None:
-    """Work as often as the other side of the pipe asks for it."""
+    """Do one round for each line on standard input."""
     name, records = arguments[0], int(arguments[1])
     config = BrokerConfig.from_properties({"group.initial.rebalance.delay.ms": "0"})
     with (

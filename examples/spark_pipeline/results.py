@@ -61,21 +61,21 @@ def records(bootstrap: str, topic: str) -> Iterator[ConsumerRecord]:
     with consumer(
         bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
     ) as reader:
-        places = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
-        ends = reader.end_offsets(places)
-        reader.assign(places)
+        partitions = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
+        ends = reader.end_offsets(partitions)
+        reader.assign(partitions)
         while any(reader.position(tp) < end for tp, end in ends.items()):
             yield from reader.poll(timeout_ms=1_000, max_records=100_000)
 
 
-def _content(found: Iterator[ConsumerRecord], *, is_table: bool) -> Content:
+def _content(records: Iterator[ConsumerRecord], *, is_table: bool) -> Content:
     if not is_table:
         return Counter(
             b"%b %b %d" % (record.key or b"", _sorted(record.value), record.timestamp_ms)
-            for record in found
+            for record in records
         )
     last: dict[bytes, bytes | None] = {}
-    for record in found:
+    for record in records:
         last[record.key or b""] = record.value
     return Counter(
         b"%b %b" % (key, _sorted(value)) for key, value in last.items() if value is not None
@@ -89,13 +89,13 @@ def _sorted(value: bytes | None) -> bytes:
 
 def differences(ours: list[Result], theirs: list[Result]) -> Mapping[str, str]:
     """The differences by result, with a row that only one of them has."""
-    found = {}
+    described = {}
     for one, other in zip(ours, theirs, strict=True):
         more, less = one.content - other.content, other.content - one.content
         if more or less:
             row = next(iter(more or less))
-            found[one.name] = (
+            described[one.name] = (
                 f"{more.total()} rows only in the first, {less.total()} only in the second, "
                 f"such as {row!r}"
             )
-    return found
+    return described

@@ -14,7 +14,7 @@ from sql import Engine, SqlConfig
 from sql.plan import topics_read
 
 PIPELINE = Path(__file__).with_name("pipeline.sql")
-LOOK_S = 0.2
+POLL_INTERVAL_S = 0.2
 BROKER = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.retention.ms": "-1"}
 
 
@@ -23,7 +23,7 @@ class Unfinished(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class QueryInput:
     """A query, and the topics whose ends it must reach."""
 
     group: str
@@ -49,21 +49,21 @@ def run_pipeline(bootstrap: str, settings: dict[str, object], *, limit_s: float)
         Engine(bootstrap, data_directory=folder, config=SqlConfig(settings)) as engine,
         admin(bootstrap) as administration,
     ):
-        began = time.monotonic()
+        started = time.monotonic()
         engine.execute(PIPELINE.read_text())
         wait_for_end(engine, administration, limit_s=limit_s)
-        return time.monotonic() - began
+        return time.monotonic() - started
 
 
 def wait_for_end(engine: Engine, administration: Admin, *, limit_s: float) -> None:
     """Wait until all queries have reached the end of their input."""
     deadline = time.monotonic() + limit_s
-    while not _is_done(administration, _readings(engine, administration)):
+    while not _is_done(administration, _inputs(engine, administration)):
         if time.monotonic() > deadline:
             raise Unfinished(
                 f"not all records were processed in {limit_s:.0f} s", *_failures(engine)
             )
-        time.sleep(LOOK_S)
+        time.sleep(POLL_INTERVAL_S)
 
 
 def _failures(engine: Engine) -> list[str]:
@@ -72,35 +72,37 @@ def _failures(engine: Engine) -> list[str]:
     return [f"{name}: {failures[-1].message}" for name, failures in found if failures]
 
 
-def _readings(engine: Engine, administration: Admin) -> list[Reading]:
+def _inputs(engine: Engine, administration: Admin) -> list[QueryInput]:
     """The input of each query: its sources and its repartition topics."""
     existing = administration.list_topics()
-    found = []
+    inputs = []
     for running in engine.commands.running.values():
         group = running.runtime.application_id
         own = [name for name in existing if name.startswith(f"{group}-")]
-        moved = [name for name in own if name.endswith("-repartition")]
-        found.append(Reading(group, (*topics_read(running.info.planned.plan), *moved)))
-    return found
+        repartition = [name for name in own if name.endswith("-repartition")]
+        inputs.append(QueryInput(group, (*topics_read(running.info.planned.plan), *repartition)))
+    return inputs
 
 
-def _is_done(administration: Admin, readings: list[Reading]) -> bool:
+def _is_done(administration: Admin, inputs: list[QueryInput]) -> bool:
     """Whether all groups have reached the ends of their topics.
 
     Committed offsets are read before the end offsets: if they are equal, no record was on its way
     between two queries in the meantime.
     """
-    committed = {each.group: administration.list_group_offsets(each.group) for each in readings}
-    for each in readings:
+    committed = {each.group: administration.list_group_offsets(each.group) for each in inputs}
+    for each in inputs:
         described = administration.describe_topics(each.topics)
-        places = [
+        partitions = [
             TopicPartition(topic, number)
             for topic in each.topics
             for number in described[topic].partitions
         ]
-        ends = administration.list_offsets(dict.fromkeys(places, LATEST_TIMESTAMP), committed=True)
+        ends = administration.list_offsets(
+            dict.fromkeys(partitions, LATEST_TIMESTAMP), committed=True
+        )
         for tp, end in ends.all().items():
-            found = committed[each.group].values.get(tp)
-            if end.offset > (0 if found is None else found.offset):
+            position = committed[each.group].values.get(tp)
+            if end.offset > (0 if position is None else position.offset):
                 return False
     return True
