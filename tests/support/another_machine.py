@@ -31,7 +31,7 @@ from tests.support.peer import (
 
 HOST_MACHINE = "x86_64"
 DEBIAN, MACHINE = "arm64", "aarch64"
-PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"  # wheels are chosen for it
+PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"  # selects the wheels
 PACKAGES = (PYTHON, f"lib{PYTHON}-dev", "libstdc++6")
 OUR_PACKAGES = ("broker", "streams", "sql", "connect", "millstream")
 GLIBC_MINORS = range(17, 37)  # of wheels that Debian's C library can load
@@ -40,7 +40,7 @@ CONSTRAINTS = REPOSITORY / "constraints.txt"
 
 @dataclass(frozen=True, slots=True)
 class AnotherMachine:
-    """A Python with Millstream that runs on an emulated processor."""
+    """Python and Millstream on an emulated processor."""
 
     emulator: str
     root: Path  # Debian's files
@@ -53,12 +53,12 @@ class AnotherMachine:
         seconds_max: float | None = None,
         environment: Mapping[str, str] = {},
     ) -> "subprocess.CompletedProcess[str]":
-        """Run Python with these arguments, in an environment that has nothing of this machine's."""
+        """Run Python with these arguments, without this machine's environment variables."""
         given = {
             "HOME": str(self.millstream),
             "LC_ALL": "C.UTF-8",
             "PATH": "/usr/bin:/bin",
-            "PYTHONHASHSEED": "0",  # a command need not execute Python again to set it
+            "PYTHONHASHSEED": "0",  # so that a command need not restart Python to set it
             "PYTHONPATH": f"{self.millstream}:{self.libraries}",
             "PYTHONSAFEPATH": "1",
             **environment,
@@ -75,14 +75,14 @@ class AnotherMachine:
 
 
 def make_another_machine(folder: Path) -> AnotherMachine:
-    """A machine with the present source code, which is copied to `folder`; or PeerMissing."""
+    """Copy the source code to `folder`, and return an emulated machine; or raise PeerMissing."""
     if platform.machine() != HOST_MACHINE:
         raise PeerMissing(f"{DEBIAN} is emulated on {HOST_MACHINE} only, not {platform.machine()}")
     emulator = find_program(f"qemu-{MACHINE}-static", "qemu-user-static")
     compiler = find_program(f"{MACHINE}-linux-gnu-gcc", f"gcc-{MACHINE}-linux-gnu")
     requirements = _requirements()
     text = "\n".join((*PACKAGES, *requirements, CONSTRAINTS.read_text()))
-    version = hashlib.sha256(text.encode()).hexdigest()[:16]  # of all that is downloaded
+    version = hashlib.sha256(text.encode()).hexdigest()[:16]  # of all downloads
     with cache_folder(DEBIAN) as cache:
         system = fill_folder_once(cache / version, lambda new: _install(new, requirements))
     machine = AnotherMachine(
@@ -100,7 +100,7 @@ def _requirements() -> list[str]:
 
 
 def _install(folder: Path, requirements: Sequence[str]) -> None:
-    """Unpack Debian's packages and the wheels; nothing of them is executed."""
+    """Unpack Debian's packages and the wheels, without running install scripts."""
     _unpack_debian(folder / "apt", folder / "root")
     shutil.rmtree(folder / "apt")
     wheels = [f"--platform=manylinux_2_{minor}_{MACHINE}" for minor in GLIBC_MINORS]
@@ -114,7 +114,7 @@ def _install(folder: Path, requirements: Sequence[str]) -> None:
 
 
 def _unpack_debian(apt_folder: Path, root: Path) -> None:
-    """Unpack Python and what it depends on, from the archives that this machine uses."""
+    """Unpack Python and its dependencies, from the package archives of this machine."""
     state, archives = apt_folder / "state", apt_folder / "cache/archives"
     (state / "lists/partial").mkdir(parents=True)
     (archives / "partial").mkdir(parents=True)
@@ -126,7 +126,7 @@ def _unpack_debian(apt_folder: Path, root: Path) -> None:
         "Debug::NoLocking": "true",  # the locks are those of this machine's packages
         "Dir::Cache": str(apt_folder / "cache"),
         "Dir::State": str(state),
-        "Dir::State::status": "/dev/null",  # nothing is installed there yet
+        "Dir::State::status": "/dev/null",  # no package is installed there yet
     }
     options = [f"-o{name}={value}" for name, value in settings.items()]
     apt = find_command("apt-get")
@@ -138,7 +138,7 @@ def _unpack_debian(apt_folder: Path, root: Path) -> None:
 
 
 def copy_our_packages(folder: Path) -> None:
-    """Without the C extensions, which are compiled for this machine."""
+    """Copy our packages without the C extensions, which are compiled for this machine."""
     for name in OUR_PACKAGES:
         shutil.copytree(
             REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("*.so", "__pycache__")
@@ -164,7 +164,7 @@ def _compile_extensions(compiler: str, machine: AnotherMachine) -> None:
 
 
 def main() -> int:
-    """Run `millstream` with the arguments of this command, and print what it prints."""
+    """Run `millstream` with the arguments of this command, and print its output."""
     with tempfile.TemporaryDirectory() as folder:
         done = make_another_machine(Path(folder)).run("-m", "millstream", *sys.argv[1:])
     sys.stdout.write(done.stdout)

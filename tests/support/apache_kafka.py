@@ -4,7 +4,7 @@
         kafka.bootstrap                                     # "127.0.0.1:43121"
         kafka.run_tool("kafka-topics", "--bootstrap-server", kafka.bootstrap, "--list")
 
-Everything raises PeerMissing when Java or Maven is not there or cannot fetch the release.
+All functions raise PeerMissing if Java or Maven is missing or cannot download the release.
 """
 
 import base64
@@ -31,7 +31,7 @@ from tests.support.peer import (
 )
 from tests.support.ports import held_ports
 
-VERSION = "4.3.1"  # recorded answers in tests/ are those of this release
+VERSION = "4.3.1"  # the recorded responses in tests/ are from this release
 
 TOOL_CLASSES = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
@@ -58,7 +58,7 @@ TOOL_CLASSES = {
 # garbage would only compete for the cores (a test's server takes a third of the processor time).
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 SHORT_LIVED_JVM = (*SHORT_LIVED, "-Xmx256m")
-LONG_LIVED = ("-XX:+UseG1GC",)  # what Kafka's own scripts choose, for benchmarks
+LONG_LIVED = ("-XX:+UseG1GC",)  # the options of Kafka's own scripts, for benchmarks
 _QUIET_LOGGING = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -68,7 +68,7 @@ _STARTED = b"Kafka Server started"
 
 
 class ToolFailed(Exception):
-    """A Java program ended with an error; the text holds what it printed."""
+    """A Java program ended with an error; the message has its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class KafkaRelease:
     def run_tool(
         self, program: str, *args: str, stdin: str | None = None, timeout_s: float = 150.0
     ) -> str:
-        """Runs a tool to its end and returns what it printed; ToolFailed when it says it failed."""
+        """Runs a tool and returns its output; raises ToolFailed if its exit code is not 0."""
         return run_java(self.command(program, *args), stdin=stdin, timeout_s=timeout_s)
 
     def compile(self, source: Path) -> str:
@@ -108,7 +108,7 @@ def java_command(class_path: str, main_class: str, *args: str) -> list[str]:
 
 
 def run_java(command: Sequence[str], *, stdin: str | None = None, timeout_s: float = 150.0) -> str:
-    """Runs a Java program to its end and returns its standard output."""
+    """Runs a Java program and returns its standard output."""
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
     )
@@ -120,7 +120,7 @@ def run_java(command: Sequence[str], *, stdin: str | None = None, timeout_s: flo
 
 
 def fetch_apache_kafka() -> KafkaRelease:
-    """VERSION, or that of MILLSTREAM_KAFKA_VERSION; downloaded at the first call."""
+    """VERSION or MILLSTREAM_KAFKA_VERSION; downloaded at the first call."""
     fetched = _fetch_once(os.environ.get("MILLSTREAM_KAFKA_VERSION", VERSION))
     if isinstance(fetched, PeerMissing):
         raise PeerMissing(*fetched.args)
@@ -129,7 +129,7 @@ def fetch_apache_kafka() -> KafkaRelease:
 
 @functools.cache
 def _fetch_once(version: str) -> KafkaRelease | PeerMissing:
-    # The failure is kept too: a mirror that does not answer is asked once in a run.
+    # The failure is cached, too: a mirror that does not respond is tried once per run.
     try:
         find_command("java")
         with cache_folder("apache-kafka") as cache:
@@ -147,15 +147,15 @@ def _copy_release(version: str, folder: Path) -> None:
         ],
         folder,
     )
-    # The logging backend must be of the same version as the interface that Kafka brought.
+    # The logging backend must have the version of the logging API that Kafka depends on.
     (interface,) = folder.glob("slf4j-api-*.jar")
     logging_version = interface.stem.removeprefix("slf4j-api-")
     copy_jars([Artifact("org.slf4j", "slf4j-simple", logging_version)], folder)
 
 
 @dataclass(frozen=True, slots=True)
-class NodePlace:
-    """Where one node stands in its cluster: its id, its ports, and the controllers of all nodes."""
+class NodeAddress:
+    """The id and ports of one node, and the controllers of its cluster."""
 
     node_id: int
     cluster_id: str
@@ -178,24 +178,24 @@ class ApacheKafka:
         settings: Mapping[str, str] | None = None,
         heap_mb: int = 512,
         jvm: Sequence[str] = SHORT_LIVED,
-        place: NodePlace | None = None,
+        address: NodeAddress | None = None,
     ) -> None:
         self.release = fetch_apache_kafka()
         self._own_folder = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="apache-kafka-"))
         self.data_dir = self.folder / "data"
-        self._place = place or _places(1)[0]
+        self._address = address or _addresses(1)[0]
         self._settings = dict(settings or {})
         self._jvm = (*jvm, f"-Xmx{heap_mb}m", f"-Xms{heap_mb}m")
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
-        return f"127.0.0.1:{self._place.port}"
+        return f"127.0.0.1:{self._address.port}"
 
     @property
     def node_id(self) -> int:
-        return self._place.node_id
+        return self._address.node_id
 
     @property
     def pid(self) -> int | None:
@@ -203,13 +203,13 @@ class ApacheKafka:
         return None if self._process is None else self._process.pid
 
     def start(self) -> Self:
-        """Starts the node and returns when it serves clients."""
+        """Starts the node, and waits until it serves clients."""
         self.launch()
         self.wait_started()
         return self
 
     def launch(self) -> None:
-        """Starts the process without waiting: nodes of one cluster need each other to come up."""
+        """Starts the process without waiting: nodes of a cluster need each other to start."""
         assert self._process is None, "the node is running"
         properties = self.folder / "server.properties"
         if not self.data_dir.exists():
@@ -217,7 +217,7 @@ class ApacheKafka:
             properties.write_text(self._properties())
             format_arguments = [
                 "format",
-                f"--cluster-id={self._place.cluster_id}",  # it may begin with a dash
+                f"--cluster-id={self._address.cluster_id}",  # the id may begin with a dash
                 f"--config={properties}",
             ]
             self.release.run_tool("kafka-storage", *format_arguments)
@@ -226,7 +226,7 @@ class ApacheKafka:
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
     def wait_started(self, *, timeout_s: float = 150.0) -> None:
-        """Returns when a launched node serves clients."""
+        """Waits until a launched node serves clients."""
         process = self._process
         assert process is not None, "the node was not launched"
 
@@ -244,17 +244,17 @@ class ApacheKafka:
             raise
 
     def stop(self) -> None:
-        """Shuts the node down in order; the data stays, and it may be started again."""
+        """Shuts the node down cleanly; it can be restarted with the same data."""
         self._end(graceful=True)
 
     def close(self) -> None:
-        """Shuts the node down in order, and removes a data folder made here."""
+        """Shuts the node down cleanly, and removes its temporary data folder."""
         self.stop()
         if self._own_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """Ends the process at once, as a power cut would; the data stays."""
+        """Kills the process; it can be restarted with the same data."""
         self._end(graceful=False)
 
     def run_tool(self, program: str, *args: str, stdin: str | None = None) -> str:
@@ -291,19 +291,19 @@ class ApacheKafka:
         process.wait()
 
     def _properties(self) -> str:
-        place = self._place
-        replicas = str(min(3, place.nodes))
-        in_sync = str(min(2, place.nodes))
-        address = f"PLAINTEXT://127.0.0.1:{place.port}"
+        node = self._address
+        replicas = str(min(3, node.nodes))
+        in_sync = str(min(2, node.nodes))
+        address = f"PLAINTEXT://127.0.0.1:{node.port}"
         settings = {
             "process.roles": "broker,controller",
-            "node.id": str(place.node_id),
-            "listeners": f"{address},CONTROLLER://127.0.0.1:{place.controller_port}",
+            "node.id": str(node.node_id),
+            "listeners": f"{address},CONTROLLER://127.0.0.1:{node.controller_port}",
             "advertised.listeners": address,
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": place.voters,
+            "controller.quorum.voters": node.voters,
             "log.dirs": str(self.data_dir),
-            # Tests write records of any time: those older than the retention stay for an hour.
+            # Tests write records with old timestamps: retention does not delete them for an hour.
             "log.initial.task.delay.ms": "3600000",
             # A cluster of few nodes cannot hold three replicas of Kafka's own topics.
             "offsets.topic.replication.factor": replicas,
@@ -332,12 +332,12 @@ class ApacheKafkaCluster:
         self._folder = folder or Path(tempfile.mkdtemp(prefix="apache-kafka-"))
         self.nodes = [
             ApacheKafka(
-                self._folder / f"node-{place.node_id}",
+                self._folder / f"node-{address.node_id}",
                 settings=settings,
                 heap_mb=heap_mb,
-                place=place,
+                address=address,
             )
-            for place in _places(nodes)
+            for address in _addresses(nodes)
         ]
 
     @property
@@ -345,11 +345,11 @@ class ApacheKafkaCluster:
         return ",".join(node.bootstrap for node in self.nodes)
 
     def node(self, node_id: int) -> ApacheKafka:
-        """The node with this broker id, to stop, kill or start it alone."""
+        """The node with this broker id."""
         return next(node for node in self.nodes if node.node_id == node_id)
 
     def start(self) -> Self:
-        """Starts all nodes and returns when all serve clients."""
+        """Starts all nodes, and waits until all serve clients."""
         for node in self.nodes:
             node.launch()
         for node in self.nodes:
@@ -357,7 +357,7 @@ class ApacheKafkaCluster:
         return self
 
     def stop(self) -> None:
-        """Ends all nodes at once: the last ones would find no controller to say goodbye to."""
+        """Kills all nodes: the last ones would find no controller for a clean shutdown."""
         for node in self.nodes:
             node.kill()
         if self._own_folder:
@@ -379,12 +379,12 @@ class ApacheKafkaCluster:
         self.stop()
 
 
-def _places(nodes: int) -> list[NodePlace]:
+def _addresses(nodes: int) -> list[NodeAddress]:
     ports = held_ports(2 * nodes)
     cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     controllers = {node_id: ports[nodes + node_id - 1] for node_id in range(1, nodes + 1)}
     voters = ",".join(f"{node_id}@127.0.0.1:{port}" for node_id, port in controllers.items())
     return [
-        NodePlace(node_id, cluster_id, ports[node_id - 1], controller_port, voters, nodes)
+        NodeAddress(node_id, cluster_id, ports[node_id - 1], controller_port, voters, nodes)
         for node_id, controller_port in controllers.items()
     ]

@@ -58,7 +58,7 @@ def decimal_types(draw: st.DrawFn, precision_max: int = 40) -> DecimalType:
 
 
 def scalar_types() -> st.SearchStrategy[DataType]:
-    """Types without parts."""
+    """Scalar types."""
     return st.one_of(st.sampled_from(Primitive), decimal_types())
 
 
@@ -67,7 +67,7 @@ def data_types(
     scalars: st.SearchStrategy[DataType] | None = None,
     map_keys: st.SearchStrategy[DataType] | None = None,
 ) -> st.SearchStrategy[DataType]:
-    """Types of every kind; maps have STRING keys unless told, as most formats want it."""
+    """Types of every kind; maps have STRING keys by default, because most formats require it."""
     keys = st.just(STRING) if map_keys is None else map_keys
 
     def compound(parts: st.SearchStrategy[DataType]) -> st.SearchStrategy[DataType]:
@@ -84,12 +84,12 @@ def data_types(
 
 
 def values_of(data_type: DataType) -> st.SearchStrategy[object]:
-    """Values that a type has, null among them."""
+    """Values of a type, including null."""
     return st.none() | present_values_of(data_type)
 
 
 def present_values_of(data_type: DataType) -> st.SearchStrategy[object]:
-    """Values that a type has; only their parts may be null."""
+    """Values of a type without null; elements and fields may be null."""
     match data_type:
         case Primitive():
             return PRIMITIVE_VALUES[data_type]
@@ -106,7 +106,7 @@ def present_values_of(data_type: DataType) -> st.SearchStrategy[object]:
 
 
 def with_scale(number: int, scale: int) -> Decimal:
-    """The decimal of a whole number's digits, of which `scale` are after the point."""
+    """The decimal with the digits of a whole number, `scale` of them after the point."""
     digits = tuple(int(digit) for digit in str(abs(number)))
     return Decimal((int(number < 0), digits, -scale))
 
@@ -118,20 +118,20 @@ def columns(
     count_min: int = 1,
     count_max: int = 5,
 ) -> st.SearchStrategy[tuple[Column, ...]]:
-    """Columns whose names differ in more than their case."""
+    """Columns with names that are unique without regard to case."""
     one = st.builds(Column, names, data_types() if types is None else types)
     return st.lists(one, min_size=count_min, max_size=count_max, unique_by=_without_case).map(tuple)
 
 
 def rows_of(given: Sequence[Column]) -> st.SearchStrategy[tuple[object, ...]]:
-    """Rows of such columns, with nulls here and there."""
+    """Rows of these columns, with some nulls."""
     return st.tuples(*(values_of(each.type) for each in given))
 
 
 def columns_and_rows(
     given: st.SearchStrategy[tuple[Column, ...]] | None = None,
 ) -> st.SearchStrategy[tuple[tuple[Column, ...], tuple[object, ...]]]:
-    """Columns together with a row of them."""
+    """Columns, and a row of them."""
     made = columns() if given is None else given
     return made.flatmap(lambda each: st.tuples(st.just(each), rows_of(each)))
 
@@ -141,7 +141,7 @@ def _without_case(named: Column | Field) -> str:
 
 
 def exactly(value: object) -> object:
-    """What compares equal only for the same types and digits; dicts still have no order."""
+    """A form that is equal only for equal types and digits; dicts have no order."""
     match value:
         case tuple() | list():
             return type(value), [exactly(each) for each in value]

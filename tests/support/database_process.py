@@ -1,4 +1,4 @@
-"""A database server as a process: it keeps its folder and port over kills and restarts."""
+"""A database server as a process, with the same folder and port after kills and restarts."""
 
 import os
 import pwd
@@ -12,12 +12,12 @@ from pathlib import Path
 from tests.support.peer import wait_until
 from tests.support.ports import held_ports
 
-# Databases refuse to run as root; this user is on every machine.
+# Databases refuse to run as root; every machine has this user.
 _UNPRIVILEGED = "nobody"
 
 
 class DatabaseFailed(Exception):
-    """A database did not start or did not stop; the text holds what it printed."""
+    """A database did not start or did not stop; the message has its output."""
 
 
 class DatabaseProcess:
@@ -26,7 +26,7 @@ class DatabaseProcess:
     def __init__(self, name: str) -> None:
         self.name = name
         (self.port,) = held_ports(1)
-        # Not pytest's folder, which only its owner may enter.
+        # Not in pytest's folder, which only its owner can access.
         self.folder = Path(tempfile.mkdtemp(prefix=f"millstream-{name}-"))
         self.data = self.folder / "data"
         self._log = self.folder / "log"
@@ -41,7 +41,7 @@ class DatabaseProcess:
         return self._process is not None and self._process.poll() is None
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a program that prepares the folder, to its end."""
+        """Run a program that prepares the folder."""
         done = subprocess.run(
             command,
             cwd=self.folder,
@@ -56,12 +56,12 @@ class DatabaseProcess:
             raise DatabaseFailed(f"{command[0]} ended with {done.returncode}:\n{done.stdout}")
 
     def start(self, command: Sequence[str], answers: Callable[[], bool]) -> None:
-        """Start the server; returns as soon as it answers."""
+        """Start the server, and wait until it responds."""
         self.begin(command)
         self.wait(answers)
 
     def begin(self, command: Sequence[str]) -> None:
-        """Begin to start the server."""
+        """Start the server without waiting."""
         assert not self.running, f"{self.name} is running"
         with open(self._log, "ab") as log:
             self._process = subprocess.Popen(
@@ -74,7 +74,7 @@ class DatabaseProcess:
             )
 
     def wait(self, answers: Callable[[], bool]) -> None:
-        """Return when the server answers; DatabaseFailed when it ended instead."""
+        """Wait until the server responds; raise DatabaseFailed if it ends instead."""
 
         def ready() -> bool:
             if not self.running:
@@ -84,7 +84,7 @@ class DatabaseProcess:
         wait_until(ready, f"the start of {self.name}", timeout_s=120.0)
 
     def kill(self) -> None:
-        """End the server and the processes it started, at once; the data stays."""
+        """Kill the server and its child processes; the data is not removed."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -96,23 +96,23 @@ class DatabaseProcess:
         wait_until(lambda: not any(map(_lives, children)), f"the end of {self.name}")
 
     def close(self) -> None:
-        """End the server and remove its folder."""
+        """Kill the server and remove its folder."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def printed(self) -> str:
-        """The end of what the server wrote to its log."""
+        """The end of the server's log."""
         return self._log.read_text(errors="replace")[-6000:]
 
 
 def _children_of(process_id: int) -> list[int]:
-    """Processes whose parent this is; PostgreSQL gives each connection one."""
+    """The child processes of a process; PostgreSQL has one per connection."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # it ended while we looked
+            continue  # the process has just ended
         if int(fields[1]) == process_id:
             found.append(int(stat.parent.name))
     return found

@@ -1,4 +1,4 @@
-"""Programs of Debian's packages: found on this machine, or installed when we are root."""
+"""Programs of Debian packages: found on this machine, or installed if we are root."""
 
 import functools
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support.peer import PeerMissing, cache_folder, find_command, run_installer
 
-TIMEOUT_S = 90.0  # of each step: a test that waits for all of them has 300 s
+TIMEOUT_S = 90.0  # per step: a test that waits for all steps has 300 s
 # RUNLEVEL=1 keeps a package from starting its service: servers are started by tests.
 _ENVIRONMENT = ("env", "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
 
@@ -39,7 +39,7 @@ def _find_once(name: str, package: str, folders: tuple[str, ...]) -> str | PeerM
 
 
 def _installed(name: str, folders: Sequence[str]) -> str | None:
-    # The newest version's folder is the last one.
+    # The folder of the newest version is the last one.
     places = [place for pattern in folders for place in sorted(glob(pattern), reverse=True)]
     for path in (Path(place) / name for place in places):
         if os.access(path, os.X_OK):
@@ -53,6 +53,6 @@ def _install(package: str) -> None:
     try:
         run_installer(install, timeout_s=TIMEOUT_S)
     except PeerMissing:
-        # A machine that never asked, or long ago, knows no address of the package.
+        # The package lists may be missing or outdated.
         run_installer([apt, "update"], timeout_s=TIMEOUT_S)
         run_installer(install, timeout_s=TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""A plugin of pytest: records how long each test takes, and fails one that is over its limit.
+"""A pytest plugin that records the duration of each test, and fails tests over their limits.
 
 The limit depends on the mark and counts processor time, that of this process and of the processes
 that the test started and waited for: a busy machine does not make a test fail. All durations are in
@@ -30,18 +30,18 @@ def cpu_seconds() -> float:
 
 
 def seconds_max(marks: set[str]) -> float:
-    """The processor time that a test with these marks may take."""
+    """The limit of processor time of a test with these marks."""
     return max((SECONDS_MAX[mark] for mark in marks & {*SECONDS_MAX}), default=UNMARKED_SECONDS_MAX)
 
 
 def wall_seconds(phases: dict[str, float]) -> float:
-    """How long a test took, with its fixtures."""
+    """The duration of a test and its fixtures."""
     return sum(phases.get(phase, 0.0) for phase in ("setup", "call", "teardown"))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    """The clock starts when all fixtures are there: those of a module belong to no test."""
+    """Start the clock after the fixtures, because those of a module are shared by tests."""
     yield
     item.stash[_started] = cpu_seconds()
 
@@ -50,7 +50,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Give the report the processor time of the call, and fail it when that is over the limit."""
+    """Add the processor time of the call to the report; fail the test if it is over the limit."""
     report = yield
     if report.when != "call":
         return report
@@ -67,7 +67,7 @@ def pytest_runtest_makereport(
 
 
 class Recorder:
-    """Collects the durations of all workers."""
+    """Collects durations from all workers."""
 
     def __init__(self) -> None:
         self.durations: dict[str, dict[str, float]] = {}
@@ -81,12 +81,12 @@ class Recorder:
             of_test["cpu"] = round(float(str(used)), 3)
 
     def pytest_sessionfinish(self) -> None:
-        """Write them down."""
+        """Write the durations."""
         FILE.parent.mkdir(exist_ok=True)
         FILE.write_text(json.dumps(self.durations, indent=0))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the slowest."""
+        """Print the slowest tests."""
         by_wall_time = sorted(self.durations.items(), key=lambda test: -wall_seconds(test[1]))
         terminalreporter.section(f"the {SLOWEST} slowest of {len(self.durations)} tests")
         for name, phases in by_wall_time[:SLOWEST]:
@@ -95,6 +95,6 @@ class Recorder:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Only the process that prints collects; a run of a few tests does not replace the record."""
+    """Register the recorder in the main process, unless the run has only a few tests."""
     if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
         config.pluginmanager.register(Recorder())

@@ -1,7 +1,7 @@
-"""What a check found in each file, kept for the next run.
+"""The findings of a check in each file, cached for the next run.
 
-A check that parses all files of the repository takes seconds, and most files are as they were. The
-findings of a file are kept in .cache/checks under the digest of its text and of the check itself.
+A check that parses all files of the repository takes seconds, and most files do not change. The
+findings of a file are cached in .cache/checks under the digest of its text and of the check itself.
 """
 
 import json
@@ -14,11 +14,11 @@ from typing import Generic, TypeVar
 from tests.support.peer import CACHE
 
 FOLDER = CACHE / "checks"
-Findings = TypeVar("Findings")  # what JSON can hold
+Findings = TypeVar("Findings")  # JSON values
 
 
 class FileFindings(Generic[Findings]):
-    """The findings of one check, by file; they are kept by `save`."""
+    """The findings of one check, by file; `save` writes them to the cache."""
 
     def __init__(
         self, check: Path, find: Callable[[Path, str], Findings], *, folder: Path = FOLDER
@@ -32,7 +32,7 @@ class FileFindings(Generic[Findings]):
         self._new: dict[str, Findings] = {}
 
     def of(self, path: Path) -> Findings:
-        """What is found in a file."""
+        """The findings in a file."""
         text = path.read_bytes()
         digest = sha256(self._check + bytes(path) + b"\0" + text).hexdigest()
         if digest not in self._old:
@@ -41,7 +41,7 @@ class FileFindings(Generic[Findings]):
         return self._new[digest]
 
     def save(self) -> None:
-        """Keep the findings of all files that were asked for."""
+        """Write the findings of all requested files."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self._file.with_suffix(f".{os.getpid()}")
         unfinished.write_text(json.dumps(self._new))

@@ -1,4 +1,4 @@
-"""`python -m tests.support.import_directions`: import-linter on the contracts of pyproject.toml."""
+"""`python -m tests.support.import_directions`: import-linter with pyproject.toml's contracts."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Java programs that write and read Avro with a schema registry, from Maven."""
+"""Java programs that write and read Avro with a schema registry, built with Maven."""
 
 import functools
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ SOURCES = Path(__file__).parent / "java"
 
 @dataclass(frozen=True, slots=True)
 class JavaAvro:
-    """A program, and the library it is written with. Maven Central lacks Confluent's."""
+    """A program and its library; Confluent's library is not on Maven Central."""
 
     program: str
     library: Artifact
 
     def run(self, url: str, topic: str, lines: list[list[str]]) -> list[str]:
-        """The program's answers to some lines; PeerMissing without Java or the library."""
+        """Return the program's responses; raise PeerMissing without Java or the library."""
         fetched = _fetch_once(self.library)
         if isinstance(fetched, PeerMissing):
             raise PeerMissing(*fetched.args)
@@ -38,7 +38,7 @@ CONFLUENT_AVRO = JavaAvro(
 
 @functools.cache
 def _fetch_once(library: Artifact) -> KafkaRelease | PeerMissing:
-    # The failure is kept too: a mirror that does not answer is asked once in a run.
+    # The failure is cached, too: a mirror that does not respond is tried once per run.
     try:
         find_command("java")
         with cache_folder(library.name) as cache:

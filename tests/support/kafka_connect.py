@@ -1,4 +1,4 @@
-"""Kafka Connect's own transforms, predicates and definitions of settings, in one JVM."""
+"""Kafka Connect's own transforms, predicates and ConfigDefs, in one JVM."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +12,9 @@ from tests.support.peer import PeerMissing, skip_without_peer
 SOURCE = Path(__file__).parent / "java" / "ConnectPeer.java"
 
 
-# Any: the answers are whatever JSON the program writes.
+# Any: JSON of any shape.
 def ask_kafka_connect(requests: Sequence[object]) -> list[Any]:
-    """Its answers to requests as ConnectPeer.java describes; the test is skipped without Java."""
+    """Send requests to ConnectPeer.java and return its responses; skip the test without Java."""
     try:
         class_path = fetch_apache_kafka().compile(SOURCE)
     except PeerMissing as missing:

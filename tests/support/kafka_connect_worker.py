@@ -1,9 +1,9 @@
-"""A real Kafka Connect from Apache Kafka's release, in its distributed form, for tests.
+"""A real Kafka Connect from Apache Kafka's release, in distributed mode, for tests.
 
     with KafkaConnect(folder, bootstrap=broker.bootstrap) as connect:
         httpx.get(f"{connect.url}/connectors")
 
-Everything raises PeerMissing when Java or Maven is not there or cannot fetch the release.
+All functions raise PeerMissing if Java or Maven is missing or cannot download the release.
 """
 
 import functools
@@ -21,7 +21,7 @@ from tests.support.apache_kafka import (
     ToolFailed,
     fetch_apache_kafka,
 )
-from tests.support.maven import Artifact, copy_alone
+from tests.support.maven import Artifact, copy_without_dependencies
 from tests.support.peer import (
     PeerMissing,
     cache_folder,
@@ -35,15 +35,15 @@ _MAIN_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
 
 
 def fetch_file_connectors(version: str) -> Path:
-    """The folder with Kafka's own file connectors; they are no part of what its tools need."""
+    """The folder with Kafka's file connectors, which its tools do not include."""
     artifacts = [Artifact("org.apache.kafka", "connect-file", version)]
     with cache_folder("kafka-connect") as cache:
-        fill = functools.partial(copy_alone, artifacts)
+        fill = functools.partial(copy_without_dependencies, artifacts)
         return fill_folder_once(cache / version, fill)
 
 
 def skip_without_kafka_connect() -> None:
-    """Skip the test, with the reason, where Kafka Connect cannot be had."""
+    """Skip the test, with the reason, if Kafka Connect is not available."""
     try:
         fetch_file_connectors(fetch_apache_kafka().version)
     except PeerMissing as missing:
@@ -51,12 +51,12 @@ def skip_without_kafka_connect() -> None:
 
 
 class KafkaConnect:
-    """One Kafka Connect worker on a port of its own."""
+    """One Kafka Connect worker on its own port."""
 
     def __init__(
         self, folder: Path, *, bootstrap: str, settings: Mapping[str, str] | None = None
     ) -> None:
-        """The topics it keeps its state in are those of `worker_settings`, unless told others."""
+        """By default, the internal topics are those of `worker_settings`."""
         release = fetch_apache_kafka()
         self.version = release.version
         self.folder = folder
@@ -72,7 +72,7 @@ class KafkaConnect:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self, *, timeout_s: float = 120.0) -> Self:
-        """Starts the worker and returns when it answers requests."""
+        """Starts the worker, and waits until it responds to requests."""
         assert self._process is None, "the worker is running"
         self.folder.mkdir(parents=True, exist_ok=True)
         properties = self.folder / "worker.properties"
@@ -99,11 +99,11 @@ class KafkaConnect:
         return self
 
     def printed(self) -> str:
-        """What the worker has written to its output, its last part."""
+        """The end of the worker's output."""
         return self.log_file.read_text(errors="replace")[-8000:]
 
     def stop(self) -> None:
-        """Shuts the worker down in order."""
+        """Shuts the worker down cleanly."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -113,7 +113,7 @@ class KafkaConnect:
         self._process = None
 
     def kill(self) -> None:
-        """Ends the process at once."""
+        """Kills the process."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -132,7 +132,7 @@ class KafkaConnect:
 
 
 def worker_settings(bootstrap: str, port: int) -> dict[str, str]:
-    """Settings of a worker, understood by Kafka Connect and by ours."""
+    """Worker settings for Kafka Connect and for our worker."""
     return {
         "bootstrap.servers": bootstrap,
         "group.id": "connect-cluster",

@@ -1,7 +1,7 @@
-"""One Apache Kafka for all tests that need no settings of their own.
+"""One Apache Kafka for all tests that need no special settings.
 
-They run in one worker of pytest, whatever their modules are, so that it is started once. Their
-topics, groups and transactional ids have names that no other test uses.
+They run in one pytest worker, whatever their modules, so that Kafka is started once. Their
+topics, groups and transactional ids have unique names.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.peer import PeerMissing, skip_without_peer
 
 MARKS = [pytest.mark.slow, pytest.mark.peer, pytest.mark.xdist_group("kafka")]
-# What makes waiting shorter; everything else stays at the defaults that users get.
+# Settings that reduce waiting; all others have their defaults.
 SETTINGS = {
-    "log.retention.ms": "-1",  # some records are of long ago
+    "log.retention.ms": "-1",  # some records have old timestamps
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "200",
     "group.consumer.heartbeat.interval.ms": "200",
@@ -26,7 +26,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def kafka_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
-    """A node that runs until the worker ends, or a skip that says why there is none."""
+    """A node that runs until the worker ends; skips the test if Kafka is not available."""
     try:
         kafka = ApacheKafka(tmp_path_factory.mktemp("kafka"), settings=SETTINGS)
     except PeerMissing as missing:

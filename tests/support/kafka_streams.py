@@ -1,4 +1,4 @@
-"""Apache Kafka Streams from Maven: what it says of topologies, for tests that compare."""
+"""Apache Kafka Streams from Maven, to compare topology descriptions with."""
 
 import functools
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support.peer import PeerMissing, cache_folder, fill_folder_once, find
 
 
 def fetch_kafka_streams() -> KafkaRelease:
-    """The release of the library that tests compare with; downloaded at the first call."""
+    """The release that tests compare with; downloaded at the first call."""
     fetched = _fetch_once()
     if isinstance(fetched, PeerMissing):
         raise PeerMissing(*fetched.args)
@@ -18,7 +18,7 @@ def fetch_kafka_streams() -> KafkaRelease:
 
 @functools.cache
 def _fetch_once() -> KafkaRelease | PeerMissing:
-    # The failure is kept too: a mirror that does not answer is asked once in a run.
+    # The failure is cached, too: a mirror that does not respond is tried once per run.
     try:
         find_command("java")
         with cache_folder("kafka-streams-library") as cache:
@@ -30,7 +30,7 @@ def _fetch_once() -> KafkaRelease | PeerMissing:
 
 def _copy(version: str, folder: Path) -> None:
     copy_jars([Artifact("org.apache.kafka", "kafka-streams", version)], folder)
-    # The logging backend must be of the same version as the interface that Kafka brought.
+    # The logging backend must have the version of the logging API that Kafka depends on.
     (interface,) = folder.glob("slf4j-api-*.jar")
     logging_version = interface.stem.removeprefix("slf4j-api-")
     copy_jars([Artifact("org.slf4j", "slf4j-simple", logging_version)], folder)

@@ -1,4 +1,4 @@
-"""kafkajs, the client for Node, fetched once through npm."""
+"""kafkajs, the client for Node.js, downloaded once from npm."""
 
 import functools
 import subprocess
@@ -17,11 +17,11 @@ SCENARIOS = Path(__file__).parent / "kafkajs" / "scenarios.js"
 
 
 class NodeFailed(Exception):
-    """The Node program ended with an error; the text holds what it printed."""
+    """The Node.js program ended with an error; the message has its output."""
 
 
 def fetch_kafkajs() -> Path:
-    """The folder of Node modules that holds kafkajs, or PeerMissing."""
+    """Return the folder of Node.js modules with kafkajs; raise PeerMissing if not available."""
     fetched = _fetch_once()
     if isinstance(fetched, PeerMissing):
         raise PeerMissing(*fetched.args)
@@ -44,13 +44,13 @@ def _fetch_once() -> Path | PeerMissing:
 
 
 def _install(npm: str, folder: Path) -> None:
-    # Without a package file npm would look for one in the folders above, and install there.
+    # Without a package file, npm would install into a parent folder that has one.
     (folder / "package.json").write_text('{"private": true}')
     run_installer([npm, "install", "--no-audit", "--no-fund", PACKAGE], cwd=folder)
 
 
 def run_scenarios(modules: Path, bootstrap: str, *scenarios: str, timeout_s: float = 120.0) -> str:
-    """Runs scenarios of kafkajs against a broker; what they printed, one JSON line for each."""
+    """Runs kafkajs scenarios against a broker; returns their output, one JSON line each."""
     done = subprocess.run(
         [find_command("node"), str(SCENARIOS), bootstrap, *scenarios],
         env={"NODE_PATH": str(modules), "KAFKAJS_NO_PARTITIONER_WARNING": "1"},

@@ -1,4 +1,4 @@
-"""kcat, the command-line client of Debian, installed when we may."""
+"""kcat, a command-line client; installed from Debian's package if we are root."""
 
 import subprocess
 from collections.abc import Sequence
@@ -8,18 +8,18 @@ from tests.support.debian import find_program
 
 
 class KcatFailed(Exception):
-    """kcat ended with an error; the text holds what it printed."""
+    """kcat ended with an error; the message has its output."""
 
 
 def find_kcat() -> str:
-    """The path of kcat, or PeerMissing."""
+    """Return the path of kcat, or raise PeerMissing."""
     return find_program("kcat", "kcat")
 
 
 def run_kcat(
     bootstrap: str, *args: str, lines: Sequence[str] = (), timeout_s: float = 60.0
 ) -> list[str]:
-    """Runs kcat to its end with lines on its input; the lines that it printed."""
+    """Runs kcat with lines as input; returns its output lines."""
     done = subprocess.run(
         kcat_command(bootstrap, *args),
         input="".join(f"{line}\n" for line in lines),
@@ -34,7 +34,7 @@ def run_kcat(
 
 
 class KcatReader:
-    """A kcat that consumes until it is closed; what it prints goes to files."""
+    """A kcat that consumes until it is closed; its output is written to files."""
 
     def __init__(self, folder: Path, bootstrap: str, *args: str) -> None:
         folder.mkdir(parents=True)
@@ -46,19 +46,19 @@ class KcatReader:
             )
 
     def lines(self) -> list[str]:
-        """The whole lines printed so far."""
+        """The complete output lines so far."""
         return self._output.read_text().rpartition("\n")[0].splitlines()
 
     def messages(self) -> str:
-        """What kcat said about itself, such as the partitions it was given."""
+        """kcat's log messages, such as its assigned partitions."""
         return self._messages.read_text()
 
     def close(self) -> None:
-        """Asks kcat to end, which leaves its group."""
+        """Terminates kcat, which leaves its group."""
         self._process.terminate()
         self._process.wait(timeout=60)
 
 
 def kcat_command(bootstrap: str, *args: str) -> list[str]:
-    """The command line of kcat on one broker."""
+    """The command line of kcat for one broker."""
     return [find_kcat(), "-b", bootstrap, *args]

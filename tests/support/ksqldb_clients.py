@@ -1,6 +1,6 @@
-"""Clients of ksqlDB, fetched once: for Node through npm, for Python into an environment of theirs.
+"""Clients of ksqlDB, downloaded once: for Node.js from npm, for Python into an own environment.
 
-Confluent's Java client is not among them: it is not on Maven Central.
+Confluent's Java client is missing because it is not on Maven Central.
 """
 
 import functools
@@ -21,27 +21,27 @@ from tests.support.peer import (
 
 SCENARIOS = Path(__file__).parent / "ksqldb" / "scenarios.js"
 NODE_CLIENTS = ("ksqldb-client@1.0.5", "ksqldb-js@1.1.2", "ksqldb-rx-client@1.1.1")
-# Of the package "ksql" only this fork can be imported by a Python of today.
+# Of the package "ksql", only this fork can be imported by current versions of Python.
 PYTHON_CLIENTS = ("pykSQL==0.11.0", "ksqldb==1.0.1", "httpx[http2]==0.27.2", "pydantic>=2.6,<3")
-# It also wants pandas, for something else than being a client.
+# It also requires pandas, for a purpose other than the client.
 WITHOUT_DEPENDENCIES = "ksqldb-client==0.28.2a2"
 TIMEOUT_S = 240.0
 
-# Runs scenarios against the server at a URL; what they printed, one JSON line for each.
+# Runs scenarios against the server at a URL; returns their output, one JSON line each.
 Runner = Callable[..., str]
 
 
 class ClientFailed(Exception):
-    """The program with the client ended with an error; the text holds what it printed."""
+    """The program with the client ended with an error; the message has its output."""
 
 
 def node_clients() -> Runner:
-    """Those of npm, or PeerMissing."""
+    """Download the clients from npm, or raise PeerMissing."""
     return _runner(_fetch_for_node())
 
 
 def python_clients() -> Runner:
-    """Those of PyPI, or PeerMissing."""
+    """Download the clients from PyPI, or raise PeerMissing."""
     return _runner(_fetch_for_python())
 
 
@@ -62,7 +62,7 @@ def _fetch_for_node() -> Fetched | PeerMissing:
 
 
 def _install_for_node(npm: str, folder: Path) -> None:
-    # Without a package file npm would look for one in the folders above, and install there.
+    # Without a package file, npm would install into a parent folder that has one.
     (folder / "package.json").write_text('{"private": true}')
     run_installer(
         [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *NODE_CLIENTS], cwd=folder
@@ -83,7 +83,7 @@ def _install_for_python(folder: Path) -> None:
     run_installer([sys.executable, "-m", "venv", folder])
     python = str(folder / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    # One of them is built here, by a program that imports pip.
+    # One client is built from source, with a build script that imports pip.
     run_installer([*pip, "setuptools<66", "wheel"])
     run_installer([*pip, "--no-build-isolation", *PYTHON_CLIENTS])
     run_installer([*pip, "--no-deps", WITHOUT_DEPENDENCIES])
@@ -105,7 +105,9 @@ def _runner(fetched: Fetched | PeerMissing) -> Runner:
             check=False,
         )
         if done.returncode != 0:
-            raise ClientFailed(f"it ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+            raise ClientFailed(
+                f"the client ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+            )
         return done.stdout
 
     return run

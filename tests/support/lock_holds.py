@@ -1,4 +1,4 @@
-"""MeasuredLock: how long the broker's lock is held, by whom, and what reaches the disk under it."""
+"""MeasuredLock: hold times of the broker's lock by thread, and fsyncs while it is held."""
 
 import threading
 import time
@@ -12,10 +12,10 @@ from broker.files import FileSystem
 
 
 class MeasuredLock:
-    """A lock as `threading.RLock` that takes note of every hold, under the name of the moment.
+    """A `threading.RLock` that records the longest hold and the fsyncs, by label or thread.
 
-    A hold counts with the processor time of its thread: on a busy machine the time on the clock
-    says how long others ran meanwhile. What waits for the disk is counted instead.
+    Holds are measured in processor time of the thread, because wall time includes other threads
+    and processes of a busy machine. This excludes waiting for the disk, so fsyncs are counted.
     """
 
     def __init__(self) -> None:
@@ -27,16 +27,16 @@ class MeasuredLock:
         self.synced: Counter[str] = Counter()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take the lock."""
-        taken = self._lock.acquire(blocking, timeout)
-        if taken:
+        """Acquire the lock."""
+        acquired = self._lock.acquire(blocking, timeout)
+        if acquired:
             self._depth += 1
             if self._depth == 1:
                 self._since = time.thread_time()
-        return taken
+        return acquired
 
     def release(self) -> None:
-        """Let go; the last release of a thread ends its hold."""
+        """Release the lock; the last release of a thread ends its hold."""
         self._depth -= 1
         if self._depth == 0:
             held = time.thread_time() - self._since
@@ -70,30 +70,30 @@ class MeasuredLock:
         return self.label if thread is threading.main_thread() else thread.name
 
     def note_sync(self) -> None:
-        """Something is about to wait for the disk."""
+        """Count an fsync if this thread holds the lock."""
         if self._is_owned():
             self.synced[self._name()] += 1
 
     def reset(self) -> None:
-        """Forget what was measured."""
+        """Clear the measurements."""
         self.longest.clear()
         self.synced.clear()
 
 
 def install(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> MeasuredLock:
-    """Give a broker that is not started yet a measured lock, and watch what it syncs."""
+    """Replace the lock of a broker that is not started yet, and count its fsyncs."""
     lock = MeasuredLock()
     monkeypatch.setattr(broker, "_lock", lock)
     fsync, fsync_directory = FileSystem.fsync, FileSystem.fsync_directory
 
-    def noted_fsync(files: FileSystem, *arguments: object) -> None:
+    def counted_fsync(files: FileSystem, *arguments: object) -> None:
         lock.note_sync()
         fsync(files, *arguments)  # type: ignore[arg-type]
 
-    def noted_directory(files: FileSystem, *arguments: object) -> None:
+    def counted_fsync_directory(files: FileSystem, *arguments: object) -> None:
         lock.note_sync()
         fsync_directory(files, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(FileSystem, "fsync", noted_fsync)
-    monkeypatch.setattr(FileSystem, "fsync_directory", noted_directory)
+    monkeypatch.setattr(FileSystem, "fsync", counted_fsync)
+    monkeypatch.setattr(FileSystem, "fsync_directory", counted_fsync_directory)
     return lock

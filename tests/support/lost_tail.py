@@ -1,4 +1,4 @@
-"""A log that loses its end in a crash, so that other records get the offsets."""
+"""A log that loses its end in a crash, so that new records reuse the offsets."""
 
 import os
 import time
@@ -15,14 +15,14 @@ Poll = Callable[[], list[bytes]]
 
 
 def send(bootstrap: str, values: list[bytes]) -> None:
-    """Send values, each in a batch of its own."""
+    """Send each value in its own batch."""
     with producer(bootstrap, linger_ms=0) as out:
         for value in values:
             out.send(TOPIC, value, partition=0).result(DEADLINE_S * 1000)
 
 
 def read_until(poll: Poll, last: bytes) -> list[bytes]:
-    """Read until a value has come."""
+    """Read up to a value."""
     seen: list[bytes] = []
     deadline = time.monotonic() + DEADLINE_S
     while last not in seen:
@@ -32,7 +32,7 @@ def read_until(poll: Poll, last: bytes) -> list[bytes]:
 
 
 def lose_tail(log: Path, batches: int) -> None:
-    """Cut a log after so many batches, as a power cut may do with what was not fsynced."""
+    """Truncate a log after `batches` batches, as a power failure may do without fsync."""
     data = log.read_bytes()
     position = 0
     for _ in range(batches):
@@ -41,7 +41,7 @@ def lose_tail(log: Path, batches: int) -> None:
 
 
 def check(broker: MillstreamBroker, data_directory: Path, poll: Poll) -> None:
-    """Read ten records, of which a crash leaves five; the next ten must be seen, all of them."""
+    """Read ten records; a crash loses five of them; all of the next ten must be read."""
     old = [b"old %d" % number for number in range(10)]
     new = [b"new %d" % number for number in range(10)]
     send(broker.bootstrap, old)

@@ -1,4 +1,4 @@
-"""MariaDB, Debian's package: a real server for tests and benchmarks."""
+"""MariaDB from Debian's package: a real server for tests and benchmarks."""
 
 from types import TracebackType
 from typing import Self
@@ -10,12 +10,12 @@ from tests.support.database_process import DatabaseProcess
 from tests.support.debian import find_program
 
 _FOLDERS = ("/usr/sbin",)
-# The programs without the service that the full package would start.
+# Only the programs; the full package would start a service.
 _PACKAGE = "mariadb-server-core"
 
 
 class MariadbServer:
-    """A server on a free port; it may be killed and started again on the same data."""
+    """A server on a free port, which can be killed and restarted on the same data."""
 
     name = "mariadb"
     user = "millstream"
@@ -24,12 +24,12 @@ class MariadbServer:
     def __init__(self, *, fsync: bool = False) -> None:
         server = find_program("mariadbd", _PACKAGE, folders=_FOLDERS)
         install = find_program("mariadb-install-db", _PACKAGE)
-        find_program("my_print_defaults", "mariadb-client")  # the installer runs it
+        find_program("my_print_defaults", "mariadb-client")  # used by the installer
         self._process = DatabaseProcess(self.name)
         folder = self._process.folder
-        # Temporary tables in the server's own folder: at its start a server removes all it finds.
+        # A folder of its own for temporary tables: a server removes all of them when it starts.
         common = ["--no-defaults", f"--datadir={self._process.data}", f"--tmpdir={folder}"]
-        # The account is made at the first start: the installer makes none with a password.
+        # The first start creates the account: the installer cannot create one with a password.
         account = f"'{self.user}'@'127.0.0.1'"
         accounts = folder / "accounts.sql"
         accounts.write_text(
@@ -49,26 +49,26 @@ class MariadbServer:
         return self._process.port
 
     def start(self) -> Self:
-        """Start the server, or start it again; returns when it answers."""
+        """Start or restart the server, and wait until it responds."""
         self._process.start(self._command, self._answers)
         return self
 
     def kill(self) -> None:
-        """End it at once, with all connections; the data stays."""
+        """Kill the server and all connections; the data is not removed."""
         self._process.kill()
 
     def close(self) -> None:
-        """End it and remove its data."""
+        """Kill the server and remove its data."""
         self._process.close()
 
     def execute(self, *statements: str, database: str | None = None) -> None:
-        """Run statements, each for itself."""
+        """Run statements, each in its own transaction."""
         with self.connect(database) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
     def connect(self, database: str | None = None) -> "Connection":
-        """A connection of the driver that commits by itself."""
+        """A driver connection with autocommit."""
         return pymysql.connect(
             host="127.0.0.1",
             port=self.port,
@@ -82,16 +82,16 @@ class MariadbServer:
         )
 
     def create_database(self, name: str) -> None:
-        """A new database."""
+        """Create a database."""
         self.execute(f"CREATE DATABASE `{name}`")
 
     def empty_database(self, name: str) -> None:
-        """Removes everything that is in a database."""
+        """Drop all objects of a database."""
         self.execute(f"DROP DATABASE `{name}`")
         self.create_database(name)
 
     def jdbc_url(self, database: str) -> str:
-        """The address as JDBC writes it."""
+        """The JDBC URL of a database."""
         return f"jdbc:mariadb://127.0.0.1:{self.port}/{database}"
 
     def _answers(self) -> bool:

@@ -1,4 +1,4 @@
-"""Java artifacts fetched through Maven, once, into the cache folder."""
+"""Java artifacts, downloaded once with Maven into the cache folder."""
 
 import re
 import tempfile
@@ -20,7 +20,7 @@ class Artifact:
 
 def find_newest_version(group: str, name: str, *, versions: str) -> str:
     """The highest published version of an artifact inside the range `versions`."""
-    # The artifact alone: otherwise Maven reads the dependencies of every version there is.
+    # Without dependencies: otherwise Maven reads those of every version.
     listing = _run_maven([Artifact(group, name, versions)], "dependency:list", transitive=False)
     found = re.search(rf"{re.escape(group)}:{re.escape(name)}:jar:([^:\s]+)", listing)
     if found is None:
@@ -29,12 +29,12 @@ def find_newest_version(group: str, name: str, *, versions: str) -> str:
 
 
 def copy_jars(artifacts: Sequence[Artifact], folder: Path) -> None:
-    """Copies the jars of the artifacts and of all they depend on into `folder`."""
+    """Copies the jars of the artifacts and their dependencies to `folder`."""
     _run_maven(artifacts, "dependency:copy-dependencies", f"-DoutputDirectory={folder}")
 
 
-def copy_alone(artifacts: Sequence[Artifact], folder: Path) -> None:
-    """Copies the jars of the artifacts into `folder`, without what they depend on."""
+def copy_without_dependencies(artifacts: Sequence[Artifact], folder: Path) -> None:
+    """Copies the jars of the artifacts to `folder`, without dependencies."""
     goal = ("dependency:copy-dependencies", f"-DoutputDirectory={folder}")
     _run_maven(artifacts, *goal, transitive=False)
 

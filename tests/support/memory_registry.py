@@ -1,4 +1,4 @@
-"""A schema registry of two dicts, for tests that need no server."""
+"""An in-memory schema registry, for tests that need no server."""
 
 import threading
 
@@ -8,10 +8,9 @@ from broker.serde.schema.schema import Schema
 
 
 class MemoryRegistry:
-    """A SchemaRegistry that checks nothing: ids count from 1, and equal schemas share one."""
+    """A SchemaRegistry without compatibility checks: ids start at 1, equal schemas share an id."""
 
     def __init__(self) -> None:
-        """Nothing is registered yet."""
         self.calls: list[str] = []
         self._by_id: dict[int, Schema] = {}
         self._ids: dict[Schema, int] = {}
@@ -19,7 +18,7 @@ class MemoryRegistry:
         self._lock = threading.Lock()
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
-        """The id of a schema; a new one becomes the subject's latest version."""
+        """Return the id of a schema; a new schema becomes the latest version of the subject."""
         with self._lock:
             self.calls.append(f"register {subject}")
             schema_id = self._ids.setdefault(schema, len(self._ids) + 1)
@@ -30,7 +29,7 @@ class MemoryRegistry:
             return schema_id
 
     def schema(self, schema_id: int, *, subject: str | None = None) -> Schema:
-        """The schema with an id."""
+        """The schema with this id."""
         with self._lock:
             self.calls.append(f"schema {schema_id}")
             if schema_id not in self._by_id:
@@ -38,7 +37,7 @@ class MemoryRegistry:
             return self._by_id[schema_id]
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Where a schema is registered under a subject."""
+        """The registration of a schema under a subject."""
         with self._lock:
             self.calls.append(f"lookup {subject}")
             versions = self._versions(subject)

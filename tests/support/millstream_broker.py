@@ -1,4 +1,4 @@
-"""Our broker as a process of its own, started, stopped and killed by tests."""
+"""Our broker as a separate process, which tests start, stop and kill."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.support.server_process import ServerProcess
 
 
 class MillstreamBroker(ServerProcess):
-    """`python -m broker` in a folder; it keeps its port over restarts."""
+    """`python -m broker` in a folder, with the same port after restarts."""
 
     def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
         (port,) = held_ports(1)
@@ -20,5 +20,5 @@ class MillstreamBroker(ServerProcess):
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given."""
+        """The bootstrap address for clients."""
         return self.address

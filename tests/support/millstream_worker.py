@@ -1,4 +1,4 @@
-"""Our Connect worker as a process of its own, started, stopped and killed by tests."""
+"""Our Connect worker as a separate process, which tests start, stop and kill."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.support.server_process import ServerProcess
 
 
 class MillstreamWorker(ServerProcess):
-    """`python -m connect` in a folder; it keeps its port over restarts."""
+    """`python -m connect` in a folder, with the same port after restarts."""
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class MillstreamWorker(ServerProcess):
         settings: Mapping[str, str | None] | None = None,
         connectors: Sequence[Path] = (),
     ) -> None:
-        """A distributed worker, unless the settings say otherwise; None leaves one out."""
+        """By default a distributed worker; a setting that is None is omitted."""
         (port,) = held_ports(1)
         named: dict[str, str | None] = {**worker_settings(bootstrap, port), **(settings or {})}
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,5 +31,5 @@ class MillstreamWorker(ServerProcess):
 
     @property
     def client(self) -> ConnectClient:
-        """Asks the worker."""
+        """A client of the worker's REST API."""
         return ConnectClient(f"http://{self.address}")

@@ -1,7 +1,7 @@
-"""`python -m tests.support.outside`: who takes time, randomness, files or sockets from the system.
+"""`python -m tests.support.outside`: direct uses of time, randomness, files or sockets.
 
-A simulation can only replace what comes through a constructor (`broker.machine`). Below
-`millstream` nobody else may ask the system, but for the edges that are listed here with the reason.
+A simulation can only replace dependencies that are passed to constructors (`broker.machine`). Only
+`millstream` and the modules listed here, each with a reason, may use the system directly.
 """
 
 import ast
@@ -14,7 +14,7 @@ from tests.support.file_findings import FileFindings
 from tests.support.tidy import ROOT
 
 PACKAGES = ("broker", "streams", "sql", "connect")
-MODULES = {  # whole modules: what they are for
+MODULES = {  # whole modules, and the kind of use
     "asyncio": "network",
     "fcntl": "files",
     "mmap": "files",
@@ -61,28 +61,28 @@ NAMES = {  # single names, by module
     ),
     "uuid": dict.fromkeys(("uuid1", "uuid4"), "randomness"),
 }
-METHODS = {  # of dates and paths, whatever object has them
+METHODS = {  # methods of dates and paths, on any object
     **dict.fromkeys(("now", "utcnow", "today"), "time"),
     **dict.fromkeys(("read_text", "read_bytes", "write_text", "write_bytes"), "files"),
     **dict.fromkeys(("mkdir", "iterdir", "rglob", "glob", "is_dir", "is_file", "exists"), "files"),
 }
-# Where the outside begins: file patterns, and what they may take.
+# Modules at the edge of the system: file patterns, and the kinds that they may use.
 EDGES: dict[str, tuple[str, ...]] = {
     "broker/clock.py": ("time",),
     "broker/machine.py": ("network", "randomness"),
-    "broker/config.py": ("files",),  # settings that the owner wrote
-    "broker/linear_patterns.py": ("time",),  # a limit of processor time
+    "broker/config.py": ("files",),  # settings of the user
+    "broker/linear_patterns.py": ("time",),  # time limit
     "broker/serde/schema/protobuf_text.py": ("files",),  # the grammar, a part of the package
     "broker/client/connection.py": ("network",),  # constants, and errors of the machine's sockets
     "broker/client/io_loop.py": ("network",),
     "broker/client/network.py": ("network",),
-    "connect/config/providers.py": ("files",),  # settings that the owner wrote
+    "connect/config/providers.py": ("files",),  # settings of the user
     "connect/config/connector_file.py": ("files",),
     "connect/config/worker_config.py": ("files",),
-    "sql/engine/sink_rows.py": ("files",),  # of Spark
-    "sql/functions/user.py": ("files",),  # functions that users wrote
-    "sql/functions/aggregates_by_offset.py": ("time",),  # numbers that grow over restarts
-    "streams/config.py": ("files",),  # where a default is
+    "sql/engine/sink_rows.py": ("files",),  # for Spark
+    "sql/functions/user.py": ("files",),  # user-defined functions
+    "sql/functions/aggregates_by_offset.py": ("time",),  # numbers that increase after restarts
+    "streams/config.py": ("files",),  # the default state directory
     "streams/runtime/processes.py": ("network",),  # real processes
     "broker/concurrency.py": ("threads", "time"),
     "broker/files.py": ("files",),
@@ -93,10 +93,10 @@ EDGES: dict[str, tuple[str, ...]] = {
     "broker/server/*": ("network", "files", "time", "threads"),  # asyncio and HTTP
     "broker/client/sasl.py": ("randomness",),  # nonces
     "broker/client/tls.py": ("files",),
-    "connect/connectors/*": ("files", "network", "time", "randomness"),  # the world outside
+    "connect/connectors/*": ("files", "network", "time", "randomness"),  # external systems
     "connect/__main__.py": ("files", "threads"),
     "sql/backends/spark/*": ("files", "network", "time", "randomness", "threads"),
-    "sql/shell/*": ("files", "time"),  # a person in front of a terminal
+    "sql/shell/*": ("files", "time"),  # interactive
     "sql/testing/*": ("files", "time", "threads", "network"),
     "sql/server/*": ("network", "time"),
 }
@@ -106,7 +106,7 @@ Use = tuple[int, str, str]  # a line, a name and its kind
 
 
 def uses(tree: ast.Module) -> Iterator[Use]:
-    """What a module takes from the system."""
+    """The direct uses in a module."""
     aliases: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -141,7 +141,7 @@ def _calls(node: ast.Call) -> Iterator[Use]:
 
 
 def complaints() -> Iterator[str]:
-    """All uses that no edge explains."""
+    """All uses that are not allowed."""
     findings = FileFindings(Path(__file__), find)
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -150,18 +150,18 @@ def complaints() -> Iterator[str]:
 
 
 def find(path: Path, text: str) -> list[str]:
-    """The uses in one file that no edge explains."""
+    """The uses in one file that are not allowed."""
     name = str(path.relative_to(ROOT))
     allowed = {kind for pattern, kinds in EDGES.items() if fnmatch(name, pattern) for kind in kinds}
     return [
-        f"{name}:{line}: takes {kind} from the system: {what}"
+        f"{name}:{line}: uses {kind} of the system directly: {what}"
         for line, what, kind in uses(ast.parse(text))
         if kind not in allowed
     ]
 
 
 def main() -> int:
-    """Print what is wrong; 1 if anything is."""
+    """Print all complaints; return 1 if there is any."""
     found = sorted(set(complaints()))
     sys.stdout.write("".join(f"{line}\n" for line in found))
     return 1 if found else 0

@@ -1,4 +1,4 @@
-"""Real peers (JVM, npm, Debian) for tests and benchmarks: fetched, kept, or found missing."""
+"""Real peers (JVM, npm, Debian) for tests and benchmarks: downloaded, cached or missing."""
 
 import fcntl
 import os
@@ -13,21 +13,21 @@ from typing import NoReturn
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = REPOSITORY / ".cache"
 
-# A peer is downloaded once; a mirror that does not answer within this time counts as absent.
+# A peer is downloaded once; a mirror that does not respond within this time is unavailable.
 DOWNLOAD_TIMEOUT_S = 300.0
 
 
-# Set where every peer must be available, as .ci/run does: a test without its peer fails there.
+# If set, as in .ci/run, a test without its peer fails instead of being skipped.
 REQUIRED = "TESTS_REQUIRE_PEERS"
 
 
 class PeerMissing(Exception):
-    """A real peer cannot be had here; the text says why."""
+    """A real peer is not available; the message has the reason."""
 
 
 def skip_without_peer(reason: object) -> NoReturn:
-    """Skip the test whose peer is missing, or fail it where all peers are required."""
-    import pytest  # programs of tests use this module, too, some in environments without pytest
+    """Skip the test because its peer is missing; fail it if all peers are required."""
+    import pytest  # imported here, because this module also runs in environments without pytest
 
     if os.environ.get(REQUIRED):
         pytest.fail(f"a peer is missing, and {REQUIRED} is set: {reason}", pytrace=False)
@@ -35,7 +35,7 @@ def skip_without_peer(reason: object) -> NoReturn:
 
 
 def find_command(name: str) -> str:
-    """The path of a program, or PeerMissing."""
+    """Return the path of a program, or raise PeerMissing."""
     path = shutil.which(name)
     if path is None:
         raise PeerMissing(f'command "{name}" is not installed')
@@ -48,7 +48,7 @@ def run_installer(
     cwd: Path | None = None,
     timeout_s: float = DOWNLOAD_TIMEOUT_S,
 ) -> str:
-    """Runs a program that fetches a peer, returns what it printed; its failure is PeerMissing."""
+    """Runs a program that installs a peer, returns its output; raises PeerMissing if it fails."""
     shown = Path(command[0]).name
     try:
         done = subprocess.run(
@@ -73,7 +73,7 @@ def run_installer(
 
 @contextmanager
 def cache_folder(name: str) -> Iterator[Path]:
-    """A folder of the cache, held by one process at a time while the block runs."""
+    """A cache folder, which is locked for other processes during the block."""
     folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "w") as lock:
@@ -82,7 +82,7 @@ def cache_folder(name: str) -> Iterator[Path]:
 
 
 def fill_folder_once(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Makes `folder` by `fill(new folder)`; a fill that fails leaves nothing behind."""
+    """Creates `folder` with `fill`, unless it exists; if `fill` fails, nothing is left behind."""
     if folder.exists():
         return folder
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.unfinished")
@@ -96,7 +96,7 @@ def fill_folder_once(folder: Path, fill: Callable[[Path], None]) -> Path:
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, timeout_s: float = 60.0) -> None:
-    """Returns when `condition()` holds; raises TimeoutError naming `what` after the deadline."""
+    """Waits until `condition()` is true; raises TimeoutError, which names `what`, otherwise."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:

@@ -1,8 +1,8 @@
-"""`python -m tests.support.plain_words [--all] [PATH ...]`: words that a Kafka user stumbles over.
+"""`python -m tests.support.plain_words [--all] [PATH ...]`: reports words that are not plain.
 
-Without `--all` only what users read is checked: READMEs and other documents, and strings of the
-product, that is help texts, errors and log lines (the help of a command is its docstring). With
-`--all` all docstrings, comments and names are checked, too.
+Without `--all`, only texts for users are checked: READMEs and other documents, and strings of the
+product, that is, help texts, errors and log lines (the help of a command is its docstring). With
+`--all`, docstrings, comments and names are also checked.
 """
 
 import ast
@@ -31,7 +31,7 @@ NAMES = re.compile(
 
 
 def documents() -> Iterator[Path]:
-    """Everything that is written for people."""
+    """All Markdown files."""
     yield from sorted(ROOT.glob("*.md"))
     for package in (*PACKAGES, "tests", "docs"):
         yield from sorted((ROOT / package).rglob("*.md"))
@@ -44,7 +44,7 @@ def modules() -> Iterator[Path]:
 
 
 def docstring_lines(tree: ast.Module) -> set[int]:
-    """Lines on which docstrings start, but for those that a command shows as its help."""
+    """The first lines of docstrings, except those that are the help of a command."""
     found = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -80,7 +80,7 @@ def _in_text(text: str, first: int, words: re.Pattern[str]) -> Iterator[tuple[in
 
 
 def find(path: Path, text: str) -> list[tuple[int, str]]:
-    """Line numbers and words of a file, in what users read."""
+    """Line numbers and words of a file, in texts for users."""
     return (
         [*_in_text(text, 1, WORDS)]
         if path.suffix == ".md"
@@ -89,12 +89,12 @@ def find(path: Path, text: str) -> list[tuple[int, str]]:
 
 
 def find_everywhere(path: Path, text: str) -> list[tuple[int, str]]:
-    """The same, in docstrings, comments and names, too."""
+    """Line numbers and words of a file, also in docstrings, comments and names."""
     return find(path, text) if path.suffix == ".md" else [*in_module(text, everything=True)]
 
 
 def main(*arguments: str) -> int:
-    """Print each word with its place; 1 if there is any."""
+    """Print each word with its location; return 1 if there is any."""
     everything = "--all" in arguments
     wanted = [Path(each).resolve() for each in arguments if each != "--all"] or [ROOT]
     chosen = [

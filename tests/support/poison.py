@@ -1,4 +1,4 @@
-"""Batches that nobody can read, as a broker before this one, or a broken disk, may leave them."""
+"""Unreadable batches, as written by an earlier broker or a broken disk."""
 
 from pathlib import Path
 
@@ -17,9 +17,9 @@ RECORDS_AT = 61
 
 
 def write_poison_batch(broker: Broker, topic: str, count: int, *, valid_crc: bool = True) -> None:
-    """Write a batch to partition 0 whose records are nonsense.
+    """Write a batch with invalid records to partition 0.
 
-    With `valid_crc` only who decodes it can tell; without, the disk has changed it.
+    With `valid_crc`, only decoding detects it; without, the checksum does, as after a disk error.
     """
     rows = [(b"k", b"%d" % number, (), 1_000) for number in range(count)]
     good = encode_batch(rows, compression="gzip")

@@ -1,13 +1,13 @@
-"""Ports for servers that are told theirs before they start, or come back on it after a kill."""
+"""Ports for servers that need a fixed port before they start or after a restart."""
 
 import socket
 
 
 def held_ports(count: int) -> list[int]:
-    """Local ports that only a server which is given one gets, until this process ends.
+    """Reserve local ports until this process ends.
 
-    They stay bound here, without listening: the system gives them to nobody who asks for any port,
-    and a server, which sets SO_REUSEADDR, may listen on them all the same.
+    They are bound here without listening, so the system does not assign them as free ports. A
+    server that sets SO_REUSEADDR can still listen on them.
     """
     ports = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""PostgreSQL, Debian's package: a real server for tests and benchmarks."""
+"""PostgreSQL from Debian's package: a real server for tests and benchmarks."""
 
 from types import TracebackType
 from typing import Self
@@ -8,13 +8,13 @@ import psycopg
 from tests.support.database_process import DatabaseProcess
 from tests.support.debian import find_program
 
-# Debian keeps the programs of a version apart from the PATH.
+# Debian installs the programs of each version outside of the PATH.
 _FOLDERS = ("/usr/lib/postgresql/*/bin",)
 _PACKAGE = "postgresql"
 
 
 class PostgresServer:
-    """A server on a free port; it may be killed and started again on the same data."""
+    """A server on a free port, which can be killed and restarted on the same data."""
 
     name = "postgresql"
     user = "millstream"
@@ -41,26 +41,26 @@ class PostgresServer:
         return self._process.port
 
     def start(self) -> Self:
-        """Start the server, or start it again; returns when it answers."""
+        """Start or restart the server, and wait until it responds."""
         self._process.start(self._command, self._answers)
         return self
 
     def kill(self) -> None:
-        """End it at once, with all connections; the data stays."""
+        """Kill the server and all connections; the data is not removed."""
         self._process.kill()
 
     def close(self) -> None:
-        """End it and remove its data."""
+        """Kill the server and remove its data."""
         self._process.close()
 
     def execute(self, *statements: str, database: str = "postgres") -> None:
-        """Run statements, each for itself."""
+        """Run statements, each in its own transaction."""
         with self.connect(database) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
 
     def connect(self, database: str = "postgres") -> "psycopg.Connection[tuple[object, ...]]":
-        """A connection of the driver that commits by itself."""
+        """A driver connection with autocommit."""
         return psycopg.connect(
             host="127.0.0.1",
             port=self.port,
@@ -72,15 +72,15 @@ class PostgresServer:
         )
 
     def create_database(self, name: str) -> None:
-        """A new database."""
+        """Create a database."""
         self.execute(f'CREATE DATABASE "{name}"')
 
     def empty_database(self, name: str) -> None:
-        """Removes everything that is in a database."""
+        """Drop all objects of a database."""
         self.execute("DROP SCHEMA public CASCADE", "CREATE SCHEMA public", database=name)
 
     def jdbc_url(self, database: str) -> str:
-        """The address as JDBC writes it."""
+        """The JDBC URL of a database."""
         return f"jdbc:postgresql://127.0.0.1:{self.port}/{database}"
 
     def _answers(self) -> bool:

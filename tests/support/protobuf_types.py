@@ -1,4 +1,4 @@
-"""Hypothesis strategies of column types that Protobuf has a place for."""
+"""Hypothesis strategies of column types that Protobuf supports."""
 
 from hypothesis import strategies as st
 
@@ -7,7 +7,7 @@ from tests.support.columns import PLAIN_NAMES, scalar_types
 
 
 def protobuf_types() -> st.SearchStrategy[DataType]:
-    """Types of every kind, but nothing repeated right inside an array."""
+    """Types of every kind, except arrays and maps as direct elements of an array."""
 
     def compound(parts: st.SearchStrategy[DataType]) -> st.SearchStrategy[DataType]:
         fields = st.lists(

@@ -1,4 +1,4 @@
-"""A client that is a plain socket: it sends whatever bytes a test likes."""
+"""A plain socket client that sends arbitrary bytes."""
 
 import socket
 from struct import Struct
@@ -32,26 +32,26 @@ class RawClient:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, request: object, response: type[T], version: int | None = None) -> T:
-        """Send a request, in its newest version unless told otherwise, and read its response."""
+        """Send a request, by default in its latest version, and read the response."""
         version = SPECS[type(request)].versions.last if version is None else version
         self.send(frame_of(request, version))
         return decode_response(response, version, memoryview(self.receive_frame()))
 
     def send(self, data: bytes | bytearray) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         self.socket.sendall(data)
 
     def send_frame(self, frame: bytes | bytearray) -> None:
-        """Send bytes with their size before them."""
+        """Send bytes prefixed with their size."""
         self.send(SIZE.pack(len(frame)) + frame)
 
     def receive_frame(self) -> bytes:
-        """The next frame without its size; EOFError when the broker has closed."""
+        """Receive the next frame, without its size; raise EOFError if the broker has closed."""
         (size,) = SIZE.unpack(self.receive(SIZE.size))
         return self.receive(size)
 
     def receive(self, size: int) -> bytes:
-        """So many bytes; EOFError when the broker has closed."""
+        """Receive `size` bytes; raise EOFError if the broker has closed."""
         data = bytearray()
         while len(data) < size:
             piece = self.socket.recv(size - len(data))
@@ -61,7 +61,7 @@ class RawClient:
         return bytes(data)
 
     def is_closed(self) -> bool:
-        """Wait for the broker to close; False if it sends something first."""
+        """Wait for the broker to close the connection; return False if it sends data first."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:

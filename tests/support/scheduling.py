@@ -1,9 +1,9 @@
-"""A plugin of pytest: which tests run in one worker of pytest-xdist, and in which order.
+"""A pytest plugin that groups tests for pytest-xdist workers, and orders the groups.
 
-The tests of a module run one after another in one worker, so that its fixtures are made once. Marks
-change that: tests with the same `xdist_group` run in one worker, wherever they are (Spark, a Kafka
-cluster, databases); tests with `spread` run in any. Groups that take long start first, so that the
-workers end together: by the durations of the last run, or, of tests that it did not have, by their
+The tests of a module run one after another in one worker, so that its fixtures are set up once.
+Marks change that: tests with the same `xdist_group` run in one worker, whatever their module
+(Spark, a Kafka cluster, databases); tests with `spread` run in any worker. Long groups start first,
+so that the workers end together; durations are estimated from the last run or, for new tests, from
 marks.
 
 pytest-xdist has groups of its own (`--dist loadgroup`); with pytest 9.2 they have no effect.
@@ -23,7 +23,7 @@ from tests.support.durations import FILE as DURATIONS
 from tests.support.durations import wall_seconds
 
 GROUP, SPREAD = "xdist_group", "spread"
-FOLDER = "millstream_groups"  # among what a worker is given
+FOLDER = "millstream_groups"  # in the input of a worker
 # Of tests that are in no record: by their mark, by their time limit if they have one of their own,
 # and of groups, most of which start something.
 UNKNOWN_SECONDS, UNKNOWN_SLOW_SECONDS = 0.01, 1.0
@@ -34,7 +34,7 @@ _folder = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Workers write the groups of their tests into a folder of the process that distributes."""
+    """Create the folder to which workers write the groups of their tests."""
     config.addinivalue_line("markers", f"{SPREAD}: runs in any worker, apart from its module")
     if not hasattr(config, "workerinput"):
         folder = TemporaryDirectory(prefix="millstream-groups-")
@@ -44,31 +44,31 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Give a worker the place of the folder."""
+    """Pass the path of the folder to a worker."""
     node.workerinput[FOLDER] = str(node.config.stash[_folder])
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist then reports that the collection is complete
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """In a worker: write down the groups of all tests, and how long they are guessed to take."""
+    """In a worker: write the groups and estimated durations of all tests."""
     given = getattr(session.config, "workerinput", None)
     if given is not None:
         groups = {item.nodeid: group for item in session.items if (group := group_of(item))}
-        guessed = {item.nodeid: guessed_seconds(item) for item in session.items}
+        guessed = {item.nodeid: estimated_seconds(item) for item in session.items}
         path = Path(given[FOLDER]) / f"{given['workerid']}.json"
         path.write_text(json.dumps({"groups": groups, "seconds": guessed}))
 
 
 def group_of(item: pytest.Item) -> str | None:
-    """The group of a test; None if it is that of its module."""
+    """The group of a test; None for the group of its module."""
     mark = item.get_closest_marker(GROUP)
     if mark is not None:
         return str(mark.args[0])
     return item.nodeid if item.get_closest_marker(SPREAD) else None
 
 
-def guessed_seconds(item: pytest.Item) -> float:
-    """How long a test takes, as far as its marks say."""
+def estimated_seconds(item: pytest.Item) -> float:
+    """The duration of a test, estimated from its marks."""
     is_slow = any(item.get_closest_marker(name) for name in SLOW)
     limit = item.get_closest_marker("timeout")
     seconds = UNKNOWN_SLOW_SECONDS if is_slow else UNKNOWN_SECONDS
@@ -77,7 +77,7 @@ def guessed_seconds(item: pytest.Item) -> float:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> "GroupScheduling | None":
-    """Distribute tests as this module says, unless another way is asked for."""
+    """Use this module's scheduler, unless another distribution is requested."""
     if config.getoption("dist") != "load":
         return None
     return GroupScheduling(config, log, config.stash[_folder])
@@ -86,7 +86,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> "GroupS
 def longest_first(
     groups: dict[str, dict[str, bool]], recorded: dict[str, float], guessed: dict[str, float]
 ) -> list[str]:
-    """The names of groups, those that take long first; groups of unknown tests with marks, too."""
+    """The names of groups, longest first; new tests are estimated from their marks."""
 
     def seconds(name: str) -> float:
         tests = groups[name]
@@ -99,7 +99,7 @@ def longest_first(
 
 
 def recorded_seconds() -> dict[str, float]:
-    """How long each test took in the last run, as far as that is known."""
+    """The duration of each test in the last run, if recorded."""
     if not DURATIONS.exists():
         return {}
     record = json.loads(DURATIONS.read_text())
@@ -107,7 +107,7 @@ def recorded_seconds() -> dict[str, float]:
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Sends groups of tests to workers."""
+    """Distributes groups of tests to workers."""
 
     collection: list[str] | None
 
@@ -119,7 +119,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         self._indexes: dict[str, int] = {}
 
     def schedule(self) -> None:
-        """Begin, when all workers have collected their tests; or go on, with another worker."""
+        """Start when all workers have collected their tests; continue when a worker is added."""
         if self.collection is not None:
             super().schedule()
             return
@@ -132,7 +132,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
             self._groups.update(of_worker["groups"])
             self._guessed.update(of_worker["seconds"])
         self._fill_queue(self.collection)
-        for _ in range(3):  # a worker begins when it has a test after the first
+        for _ in range(3):  # a worker starts a test only when it has the next one
             for node in self.nodes:
                 self._reschedule(node)
 
@@ -147,7 +147,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return self._groups.get(nodeid) or nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """The same as that of the base class, which searches the list of all tests for each."""
+        """Like the base class, which searches the list of all tests for each test."""
         group, tests = self.workqueue.popitem(last=False)
         self.assigned_work[node][group] = tests
         node.send_runtest_some([self._indexes[name] for name, done in tests.items() if not done])
@@ -155,7 +155,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
     def mark_test_complete(
         self, node: WorkerController, item_index: int, duration: float = 0
     ) -> None:
-        """The same as that of the base class, which goes through all groups of the past."""
+        """Like the base class, which iterates over all completed groups."""
         assert self.collection is not None
         name = self.collection[item_index]
         group = self._split_scope(name)

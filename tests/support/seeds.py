@@ -1,8 +1,8 @@
-"""The seed of a run: random tests take it where another one finds more.
+"""The seed of a run, for random tests that benefit from different seeds.
 
-It follows from the commit: each change is tested with a seed of its own, and passes or fails by
-itself, not by luck. It is printed by `python -m tests.check` and at the top of every run of pytest.
-To run with another one: TESTS_FUZZ_SEED=123 make test, or the same before a command of pytest.
+It is derived from the commit: each change has its own seed, and passes or fails reproducibly. It is
+printed by `python -m tests.check` and at the top of every pytest run.
+To use another seed: TESTS_FUZZ_SEED=123 make test, or set it for a pytest command.
 """
 
 import os
@@ -14,7 +14,7 @@ VARIABLE = "TESTS_FUZZ_SEED"
 
 
 def _seed_of_commit() -> int:
-    """The first digits of the commit; 0 outside of a repository."""
+    """The first digits of the commit; 0 outside a repository."""
     done = subprocess.run(
         ["git", "rev-parse", "HEAD"],
         cwd=Path(__file__).parent,
@@ -25,9 +25,9 @@ def _seed_of_commit() -> int:
     return int(done.stdout.strip()[:8] or "0", 16)
 
 
-# Workers of pytest inherit it, and so do the processes of tests.
+# pytest workers and the processes of tests inherit it.
 SEED = int(os.environ.setdefault(VARIABLE, str(_seed_of_commit())))
-# What takes minutes is tested in quarters; that of `make test` follows from the commit, too.
+# Tests that take minutes run in quarters; the commit also selects the quarter of `make test`.
 QUARTERS = 4
 QUARTER = SEED % QUARTERS + 1
 

@@ -1,4 +1,4 @@
-"""ServerProcess: a server of ours as a process of its own, started, stopped and killed by tests."""
+"""ServerProcess: one of our servers as a separate process, which tests start, stop and kill."""
 
 import re
 import subprocess
@@ -14,11 +14,11 @@ _LISTENING = re.compile(rb"listening on (?:http://)?(\S+):(\d+)")
 
 
 class ServerFailed(Exception):
-    """A server ended where it should not have; the text holds what it printed."""
+    """A server ended unexpectedly; the message has its output."""
 
 
 class ServerProcess:
-    """`python -m module arguments`, with its output in a file of a folder."""
+    """`python -m module arguments`, with its output in a file in a folder."""
 
     def __init__(self, folder: Path, module: str, arguments: Sequence[str]) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class ServerProcess:
 
     @property
     def address(self) -> str:
-        """host:port, where it listens."""
+        """The address on which it listens, host:port."""
         assert self._address is not None, f"{self._module} was not started"
         host, port = self._address
         return f"{host}:{port}"
@@ -41,7 +41,7 @@ class ServerProcess:
         return None if self._process is None else self._process.pid
 
     def start(self, *, timeout_s: float = 60.0) -> Self:
-        """Starts the server and returns when it serves clients."""
+        """Starts the server, and waits until it serves clients."""
         assert self._process is None, f"{self._module} is running"
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", self._module, *self._arguments]
@@ -67,11 +67,11 @@ class ServerProcess:
         return self
 
     def printed(self) -> str:
-        """What the server has written to its output, its last part."""
+        """The end of the server's output."""
         return self.log_file.read_text(errors="replace")[-8000:]
 
     def stop(self, *, timeout_s: float = 60.0) -> None:
-        """Shuts the server down in order; ServerFailed when it does not end well."""
+        """Shuts the server down cleanly; raises ServerFailed if that fails."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -87,7 +87,7 @@ class ServerProcess:
             raise ServerFailed(f"{self._module} ended with {code}:\n{self.printed()}")
 
     def kill(self) -> None:
-        """Ends the process at once, as a power cut would; the data stays."""
+        """Kills the process; it can be restarted with the same data."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()

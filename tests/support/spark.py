@@ -1,12 +1,12 @@
-"""What all tests that start Spark share: their marks, and one session for the whole process.
+"""Shared by all tests that start Spark: marks, and one session per process.
 
-They run one after the other, in one worker of pytest: a session takes seconds to open and wants all
+They run one after the other in one pytest worker: a session takes seconds to open and uses all
 cores.
 """
 
 import importlib.util
 
-# Spark's sessions are Any: PySpark need not be there.
+# Spark's sessions are Any: PySpark may be missing.
 from typing import Any
 
 import pytest
@@ -16,14 +16,14 @@ from sql.errors import SqlError
 from tests.support.apache_kafka import SHORT_LIVED
 from tests.support.peer import skip_without_peer
 
-MASTER = "local[2,3]"  # a task that fails is tried again, as on a cluster
+MASTER = "local[2,3]"  # failed tasks are retried, as on a cluster
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.python.authenticate.socketTimeout": "120s",  # workers start slowly on a busy machine
-    # Each query of a test is compiled, and runs once: half of the processor time is that of the
-    # optimising compiler and of threads that collect garbage.
+    # Each query is compiled and runs once: half of the processor time would be that of the
+    # optimising compiler and of garbage collection threads.
     "spark.driver.extraJavaOptions": " ".join(SHORT_LIVED),
 }
 MARKS = [
@@ -36,7 +36,7 @@ MARKS = [
 
 
 def missing() -> str | None:
-    """Why Spark cannot run here; None if it can."""
+    """The reason why Spark cannot run here, or None."""
     if importlib.util.find_spec("pyspark") is None:
         return "Spark is not installed: pip install 'millstream[spark]'"
     try:
@@ -47,7 +47,7 @@ def missing() -> str | None:
 
 
 def shared_session() -> Any:
-    """The session of this process; it ends with it."""
+    """The session of this process."""
     why = missing()
     if why is not None:
         skip_without_peer(why)

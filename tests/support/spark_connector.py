@@ -3,19 +3,19 @@
 import functools
 from pathlib import Path
 
-from tests.support.maven import Artifact, copy_alone
+from tests.support.maven import Artifact, copy_without_dependencies
 from tests.support.peer import PeerMissing, cache_folder, fill_folder_once
 
 SPARK = "org.apache.spark"
 KAFKA_CLIENTS = Artifact("org.apache.kafka", "kafka-clients", "3.9.2")
 POOL = Artifact("org.apache.commons", "commons-pool2", "2.13.1")
-# A repository may not have the version of our Spark yet; these run on it, too.
+# The repository may not have our version of Spark yet; these versions also run on it.
 CONNECTOR_VERSIONS = ("4.2.0",)
 TOKEN_VERSIONS = ("4.2.0", "4.1.0-preview1", "4.0.0")
 
 
 def fetch_spark_connector(spark_version: str) -> list[Path]:
-    """The jars that "spark.jars" must name; PeerMissing when they cannot be had."""
+    """Download the jars for "spark.jars", or raise PeerMissing."""
     fetched = _fetch_once(spark_version)
     if isinstance(fetched, PeerMissing):
         raise PeerMissing(*fetched.args)
@@ -24,7 +24,7 @@ def fetch_spark_connector(spark_version: str) -> list[Path]:
 
 @functools.cache
 def _fetch_once(spark_version: str) -> list[Path] | PeerMissing:
-    # The failure is kept too: a mirror that does not answer is asked once in a run.
+    # The failure is cached, too: a mirror that does not respond is tried once per run.
     try:
         with cache_folder("spark-kafka") as cache:
             fill = functools.partial(_copy, spark_version)
@@ -36,14 +36,14 @@ def _fetch_once(spark_version: str) -> list[Path] | PeerMissing:
 def _copy(spark_version: str, folder: Path) -> None:
     _copy_first("spark-sql-kafka-0-10_2.13", (spark_version, *CONNECTOR_VERSIONS), folder)
     _copy_first("spark-token-provider-kafka-0-10_2.13", (spark_version, *TOKEN_VERSIONS), folder)
-    copy_alone([KAFKA_CLIENTS, POOL], folder)
+    copy_without_dependencies([KAFKA_CLIENTS, POOL], folder)
 
 
 def _copy_first(name: str, versions: tuple[str, ...], folder: Path) -> None:
-    """Copy the first of some versions that there is."""
+    """Copy the first available version."""
     for version in versions[:-1]:
         try:
-            return copy_alone([Artifact(SPARK, name, version)], folder)
+            return copy_without_dependencies([Artifact(SPARK, name, version)], folder)
         except PeerMissing:
             continue
-    return copy_alone([Artifact(SPARK, name, versions[-1])], folder)
+    return copy_without_dependencies([Artifact(SPARK, name, versions[-1])], folder)

@@ -1,4 +1,4 @@
-"""Spark as others run it: a standalone cluster and a Spark Connect server, on this machine."""
+"""A standalone Spark cluster and a Spark Connect server, on this machine."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ REGISTERED = "Successfully registered with master"
 
 @contextmanager
 def standalone_cluster(folder: Path) -> Iterator[str]:
-    """A master and a worker with two cores; gives the master's address."""
+    """A master and a worker with two cores; yields the master's address."""
     port, first_page, second_page = map(str, held_ports(3))
     address = f"spark://{HOST}:{port}"
     master = ["org.apache.spark.deploy.master.Master", "--host", HOST, "--port", port]
@@ -38,7 +38,7 @@ def standalone_cluster(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
-    """A server that runs jobs itself; gives its address."""
+    """A Spark Connect server that runs jobs in its own process; yields its address."""
     (port,) = held_ports(1)
     settings = {
         "spark.connect.grpc.binding.port": str(port),
@@ -55,7 +55,7 @@ def connect_server(folder: Path) -> Iterator[str]:
 
 
 def submit(master: str, arguments: list[str], folder: Path) -> str:
-    """Run a program of Python with spark-submit; what it and Spark say."""
+    """Run a Python program with spark-submit; return its output and Spark's."""
     command = [_program("spark-submit"), "--master", master, *arguments]
     done = subprocess.run(
         command,
@@ -73,13 +73,13 @@ def submit(master: str, arguments: list[str], folder: Path) -> str:
 
 @contextmanager
 def _server(program: str, arguments: list[str], log: Path) -> Iterator[None]:
-    """A program of PySpark's installation, killed in the end with all that it started."""
+    """Run a program of the PySpark installation; kill it and its children at the end."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [_program(program), *arguments],
             env=_environment(),
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
@@ -102,7 +102,7 @@ def _program(name: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Workers find our packages as on a cluster where they are installed."""
+    """Environment in which workers can import our packages, as if they were installed."""
     given = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(REPOSITORY)}
     return {**os.environ, "SPARK_HOME": str(_home()), **given}
 

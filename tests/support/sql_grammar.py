@@ -1,4 +1,4 @@
-"""Random texts of the grammar of SQL."""
+"""Random SQL text, generated from the grammar."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -11,7 +11,7 @@ from lark.grammar import NonTerminal, Symbol
 import sql.parse
 from sql.syntax.keywords import RESERVED
 
-# Texts of the terminals that are regular expressions.
+# Samples of the terminals that are regular expressions.
 SAMPLES = {
     "NAME": ("a", "orders", "x1", "Total"),
     "BACKQUOTED": ("`b`", "`from`"),
@@ -30,14 +30,14 @@ DEPTH_MAX = 14
 
 @cache
 def grammar() -> Lark:
-    """The grammar, which takes seconds to read."""
+    """The grammar; cached, because parsing it takes seconds."""
     text = Path(sql.parse.__file__).with_name("grammar.lark").read_text()
     reserved = f"({'|'.join(sorted(RESERVED))})"
     return Lark(text.replace("(RESERVED)", reserved), parser="lalr", start="script")
 
 
 class Writer:
-    """Writes random texts of the grammar; deep down it takes the shortest way out."""
+    """Generates random statements; below a certain depth it takes the shortest expansion."""
 
     def __init__(self, chance: Random, samples: Mapping[str, Sequence[str]] = SAMPLES) -> None:
         self._chance = chance
@@ -75,7 +75,7 @@ class Writer:
 
 
 def _heights(rules: dict[str, list[Sequence[Symbol]]]) -> dict[str, int]:
-    """How many levels each rule needs at least."""
+    """The minimum number of levels of each rule."""
     heights: dict[str, int] = {}
     while len(heights) < len(rules):
         for name, choices in rules.items():

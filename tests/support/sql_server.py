@@ -1,4 +1,4 @@
-"""`millstream sql server` as a process of its own, started, asked, stopped and killed by tests."""
+"""`millstream sql server` as a separate process, which tests start, query, stop and kill."""
 
 import subprocess
 import sys
@@ -16,11 +16,11 @@ PATIENCE_S = 240.0
 
 
 class ServerFailed(Exception):
-    """The server ended by itself, or refused something; the text says why."""
+    """The server ended unexpectedly or rejected a request; the message has the reason."""
 
 
 class SqlServerProcess:
-    """A server in a folder, which outlives the process; without a cluster it has a broker in it."""
+    """A server with its data in a folder; without a cluster it runs an embedded broker."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class SqlServerProcess:
         self._starts = 0
 
     @property
-    def _said(self) -> Path:
-        return self._folder / f"said-{self._starts}"
+    def _stdout(self) -> Path:
+        return self._folder / f"stdout-{self._starts}"
 
     def start(self) -> None:
-        """Begin to start; it may be killed before it serves."""
+        """Start without waiting; the server can be killed before it serves requests."""
         self._starts += 1
         command = [sys.executable, "-m", "millstream", "sql", "server", "--json"]
         command += ["--listen", "127.0.0.1:0"]
@@ -56,18 +56,18 @@ class SqlServerProcess:
             command += ["--registry", self._registry]
         for name, value in self._settings.items():
             command += ["--setting", f"{name}={value}"]
-        with open(self._said, "wb") as said, open(self._log, "ab") as log:
-            self._process = subprocess.Popen(command, cwd=self._folder, stdout=said, stderr=log)
+        with open(self._stdout, "wb") as output, open(self._log, "ab") as log:
+            self._process = subprocess.Popen(command, cwd=self._folder, stdout=output, stderr=log)
 
     def kill(self) -> None:
-        """End it at once, wherever it is."""
+        """Kill the server."""
         self.check_alive()
         assert self._process is not None
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """Let it end in order, if it still runs."""
+        """Shut the server down cleanly, if it is running."""
         if self._process is None or self._process.poll() is not None:
             return
         self._process.terminate()
@@ -79,35 +79,35 @@ class SqlServerProcess:
             raise
 
     def check_alive(self) -> None:
-        """ServerFailed if it has ended by itself."""
+        """Raise ServerFailed if the server has ended."""
         assert self._process is not None
         if self._process.poll() is not None:
-            raise ServerFailed(f"the server ended by itself:\n{self.tail()}")
+            raise ServerFailed(f"the server ended unexpectedly:\n{self.tail()}")
 
     def tail(self) -> str:
-        """The end of what it complained about."""
+        """The end of its log."""
         return self._log.read_text()[-6000:] if self._log.exists() else ""
 
     @property
     def url(self) -> str | None:
-        """Where it serves; None while it does not yet."""
+        """The address of the REST API, or None before it is served."""
         self.check_alive()
-        said = self._said.read_bytes()
-        if not said.endswith(b"\n"):
+        output = self._stdout.read_bytes()
+        if not output.endswith(b"\n"):
             return None
-        url: str = orjson.loads(said.splitlines()[0])["url"]
+        url: str = orjson.loads(output.splitlines()[0])["url"]
         return url
 
     def wait_serving(self) -> str:
-        """Where it takes requests, as soon as it does."""
-        wait_until(lambda: self.url is not None, "a server that serves", timeout_s=PATIENCE_S)
+        """Wait until the server accepts requests, and return its URL."""
+        wait_until(lambda: self.url is not None, "the start of the server", timeout_s=PATIENCE_S)
         url = self.url
         assert url is not None
         return url
 
-    # Any: JSON, whose shape the caller knows.
+    # Any: JSON of any shape.
     def ask(self, text: str, path: str = "/ksql") -> Any:
-        """Run statements or a query that ends; from the beginning of topics."""
+        """Run statements or a terminating query, from the beginning of topics."""
         body = {"ksql": text, "streamsProperties": {"auto.offset.reset": "earliest"}}
         response = httpx.post(f"{self.wait_serving()}{path}", json=body, timeout=PATIENCE_S)
         if response.status_code != httpx.codes.OK:

@@ -1,4 +1,4 @@
-"""Functions that only test cases call, as users write their own."""
+"""User-defined functions for test cases."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -11,7 +11,7 @@ from sql.functions.aggregates import Sum
 from sql.functions.registry import Aggregator, Family, Settings
 from sql.functions.user import family_of, udaf, udf, udtf
 
-# Any: states and values are of the types that the signatures name.
+# Any: states and values have the types of the signatures.
 Struct = dict[str, Any]
 
 
@@ -24,7 +24,7 @@ def _sum(
 
 
 class _SummingFrom(Sum):
-    """INT is summed as BIGINT, and from a start that may be set."""
+    """Sums INT as BIGINT, with an optional initial value."""
 
     def __init__(self, type_: DataType, start: object) -> None:
         super().__init__(DOUBLE if type_ is DOUBLE else BIGINT)
@@ -85,14 +85,14 @@ _calls = 0
 
 
 def before_case() -> None:
-    """The function with a memory forgets."""
+    """Reset the function that has state."""
     global _calls
     _calls = 0
 
 
 @udf("bad_udf(text STRING) -> STRING", nulls=True)
 def every_other(text: str) -> str | None:
-    """Null the first time, the argument the second, and so on."""
+    """Return null and the argument alternately, null first."""
     global _calls
     _calls += 1
     return None if _calls % 2 else text
@@ -114,7 +114,7 @@ _TYPES = ("INT", "BIGINT", "DOUBLE", "BOOLEAN", "STRING", "DECIMAL", "STRUCT<A S
 
 
 def java_text(value: object) -> str | None:
-    """As Java's String.valueOf, but null stays."""
+    """Java's String.valueOf, except that null is returned as null."""
     match value:
         case None:
             return None
@@ -132,7 +132,7 @@ def java_text(value: object) -> str | None:
 
 
 def texts_of_all() -> list[Callable[..., object]]:
-    """TEST_UDTF of seven arguments: one row for each, as text."""
+    """TEST_UDTF with seven arguments: one row per argument, as a string."""
 
     def signature(wrapped: str) -> str:
         names = enumerate(_TYPES)
@@ -155,7 +155,7 @@ def texts_of_all() -> list[Callable[..., object]]:
 
 
 def same_rows() -> list[Callable[..., object]]:
-    """TEST_UDTF of one argument: it is the only row."""
+    """TEST_UDTF with one argument, which is the only row."""
 
     def declared(type_: str) -> Callable[..., object]:
         result = "DECIMAL(30, 10)" if type_ == "DECIMAL" else type_
@@ -177,7 +177,7 @@ def throwing_udtf(should_throw: bool) -> list[bool]:
 
 
 class _LongState:
-    """Aggregates whose states are sums of numbers and lengths."""
+    """Aggregates with sums of numbers and lengths as their states."""
 
     def __init__(self, start: int = 0, *texts: str) -> None:
         self.start = start + sum(map(len, texts))

@@ -1,4 +1,4 @@
-"""Strategies for syntax trees of SQL: every kind of node, with everything that it may hold."""
+"""Strategies for SQL syntax trees: every kind of node, with all fields."""
 
 from decimal import Decimal
 
@@ -95,7 +95,7 @@ columns = some.builds(ex.Name, names, some.none() | names)
 expressions: some.SearchStrategy[ex.Expression] = some.recursive(
     literals | columns, _larger, max_leaves=6
 )
-# Inside statements the operators are not what is tested.
+# Inside statements, simple expressions suffice: operators are tested separately.
 small = literals | columns | some.recursive(literals | columns, _larger, max_leaves=2)
 
 durations = some.builds(qu.Duration, counts, some.sampled_from(sorted(UNITS)))
@@ -104,7 +104,7 @@ maybe_durations = some.none() | durations
 
 @some.composite
 def windows(draw: some.DrawFn) -> qu.Window:
-    """Windows; only those that hop have an advance."""
+    """Windows; only hopping windows have an advance."""
     kind = draw(some.sampled_from(qu.WindowKind))
     advance = draw(durations) if kind is qu.WindowKind.HOPPING else None
     size, retention, grace = draw(durations), draw(maybe_durations), draw(maybe_durations)
@@ -163,7 +163,7 @@ def created_sources(draw: some.DrawFn) -> st.CreateSource:
 
 @some.composite
 def shown(draw: some.DrawFn) -> st.Show:
-    """Listings; some have more to say when they are EXTENDED."""
+    """SHOW statements; some support EXTENDED."""
     what = draw(some.sampled_from(st.Listing))
     extendable = what.value.endswith(("TOPICS", "STREAMS", "TABLES", "QUERIES"))
     return st.Show(what, extendable and draw(flags))

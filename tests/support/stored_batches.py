@@ -1,4 +1,4 @@
-"""What a broker wrote to disk, seen without our own code: the compression of a stored batch."""
+"""Reads the compression of a stored batch from disk, without our own code."""
 
 from pathlib import Path
 

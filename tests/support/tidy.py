@@ -1,7 +1,7 @@
-"""`python -m tests.support.tidy`: the rules of the house that ruff cannot check.
+"""`python -m tests.support.tidy`: style rules that ruff cannot check.
 
-Files have at most 700 lines and functions at most 60 (docstrings not counted), nobody leaves a note
-to fix something later, every folder of tests is a package, and no module is without an importer.
+Files have at most 700 lines and functions at most 60 (without docstrings), there are no notes to
+fix something later, every folder of tests is a package, and every module is imported somewhere.
 """
 
 import ast
@@ -35,15 +35,15 @@ def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return lines
 
 
-class OfFile(TypedDict):
-    """What is found in one file."""
+class FileReport(TypedDict):
+    """The findings in one file."""
 
     complaints: list[str]
     imports: list[str]
 
 
-def find(path: Path, text: str) -> OfFile:
-    """What is wrong with a file, and what it imports."""
+def find(path: Path, text: str) -> FileReport:
+    """The complaints about a file, and its imports."""
     nodes = [*ast.walk(ast.parse(text))]
     return {
         "complaints": [*complaints_about(path, text, nodes)],
@@ -52,7 +52,7 @@ def find(path: Path, text: str) -> OfFile:
 
 
 def complaints_about(path: Path, text: str, nodes: list[ast.AST]) -> Iterator[str]:
-    """What is wrong with one file."""
+    """The complaints about one file."""
     name = path.relative_to(ROOT)
     count = text.count("\n")
     if count > FILE_LINES_MAX:
@@ -68,7 +68,7 @@ def complaints_about(path: Path, text: str, nodes: list[ast.AST]) -> Iterator[st
 
 
 def imported_names(text: str, nodes: list[ast.AST]) -> Iterator[str]:
-    """Dotted names that a file imports, and those it starts with `python -m`."""
+    """Dotted names that a file imports or starts with `python -m`."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -78,30 +78,30 @@ def imported_names(text: str, nodes: list[ast.AST]) -> Iterator[str]:
     yield from re.findall(rf'"((?:{"|".join(PACKAGES)})(?:\.\w+)+)', text)
 
 
-def orphans(found: dict[Path, OfFile]) -> Iterator[str]:
-    """Modules of the product and of tests/support that nobody imports."""
-    known = {name for of_file in found.values() for name in of_file["imports"]}
+def orphans(found: dict[Path, FileReport]) -> Iterator[str]:
+    """Modules of the product and of tests/support that are never imported."""
+    known = {name for report in found.values() for name in report["imports"]}
     for path in found:
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         tested = name.startswith(("tests.", "examples.")) and ".support." not in name
         if path.stem in ("__init__", "__main__") or tested or name in known:
             continue
-        yield f"{path.relative_to(ROOT)}: nobody imports it"
+        yield f"{path.relative_to(ROOT)}: never imported"
 
 
 def folders_without_init() -> Iterator[str]:
-    """Folders of tests that pytest would put on the path."""
+    """Folders of tests that pytest would add to sys.path."""
     for folder in sorted({path.parent for path in (ROOT / "tests").rglob("*.py")}):
         if not (folder / "__init__.py").exists():
             yield f"{folder.relative_to(ROOT)}: has no __init__.py"
 
 
 def main() -> int:
-    """Print every complaint; 1 if there is any."""
+    """Print all complaints; return 1 if there is any."""
     findings = FileFindings(Path(__file__), find)
     found = {path: findings.of(path) for path in modules()}
     findings.save()
-    complaints = [each for of_file in found.values() for each in of_file["complaints"]]
+    complaints = [each for report in found.values() for each in report["complaints"]]
     complaints += [*folders_without_init(), *orphans(found)]
     for complaint in complaints:
         sys.stdout.write(complaint + "\n")

@@ -1,4 +1,4 @@
-"""Kafka's command-line tools, one after the other in one JVM."""
+"""Runs Kafka's command-line tools, one after the other in one JVM."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ class ToolSession:
         )
 
     def run(self, program: str, *args: str) -> str:
-        """Runs a tool by its name to its end; what it printed, or ToolFailed."""
+        """Runs a tool by its name and returns its output; raises ToolFailed if it fails."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         json.dump([TOOL_CLASSES[program], *args], self._process.stdin)

@@ -1,4 +1,4 @@
-"""Column types as SQL text: `ARRAY<STRUCT<ID INT, `name` VARCHAR>>` to types; str() goes back."""
+"""Parses column types such as `ARRAY<STRUCT<ID INT, `name` VARCHAR>>`; the inverse of str()."""
 
 import re
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ TOKEN = re.compile(
 
 
 def parse_type(text: str) -> DataType:
-    """The type that a text names; SchemaError with the place if it names none."""
+    """Parse a type; raise SchemaError, with the position, if it is invalid."""
     if len(text) > TEXT_LENGTH_MAX:
         raise SchemaError(f"the type has more than {TEXT_LENGTH_MAX} characters")
     reader = _Reader(text)
@@ -87,7 +87,7 @@ class _Reader:
         return f"character {offset + 1}: {self._text[offset : offset + 40]}"
 
     def refuse(self, wanted: str) -> NoReturn:
-        """Say what was wanted instead of the present token."""
+        """Raise an error with the expected and the current token."""
         got = f'"{self.token.text[:40]}"' if self.token.kind != "end" else "the end"
         raise SchemaError(f"expected {wanted}, found {got}", at=self._place(self.token.at))
 
@@ -127,7 +127,7 @@ class _Reader:
         return self._read_parameters(name, depth + 1)
 
     def _read_length(self) -> None:
-        # Lengths are accepted, as in other dialects, and mean nothing.
+        # Lengths are accepted, as in other dialects, and ignored.
         self._take_sign("(")
         if self.token.kind == "word" and self.token.text.upper() == "STRING":
             self.token = self._next()

@@ -1,1 +1,1 @@
-"""What clients of ksqlDB do in tests, in languages and environments of their own."""
+"""Test scenarios of ksqlDB clients, which run in their own environments."""

@@ -1,10 +1,10 @@
-"""Runs scenarios of ksqlDB clients for Python against one server, in an environment of theirs.
+"""Runs scenarios of Python clients of ksqlDB against one server, in their own environment.
 
     python -m tests.support.ksqldb.scenarios URL SCENARIO...
     {"scenario": "ksqldb-rows", "facts": {...}}  or  {"scenario": ..., "error": "..."}
 
-The facts are what the client saw, one JSON line for each; whether they are right is for the caller
-to say. What the rest of the repository needs is not installed here.
+Each line has the results that the client received; the caller compares them with the expected
+ones. The dependencies of this repository are not installed in that environment.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-# The clients are installed only where this runs.
+# The clients are installed only in that environment.
 import ksqldb  # type: ignore[import-not-found]
 import requests  # type: ignore[import-untyped,unused-ignore]
 from ksql import KSQLAPI  # type: ignore[import-not-found]
@@ -25,25 +25,25 @@ from ksql.utils import get_all_streams  # type: ignore[import-not-found]
 from ksqldb_client import KSqlDBClient  # type: ignore[import-not-found]
 from ksqldb_client.exceptions import APIError  # type: ignore[import-not-found]
 
-PATIENCE_S = 60
+LIMIT_S = 60
 EARLIEST = {"auto.offset.reset": "earliest"}
 # Any: facts and answers are JSON of many shapes.
 Facts = dict[str, Any]
 
 
 def until(what: str, find: Callable[[], Any]) -> Any:
-    """What is found, as soon as there is something."""
-    deadline = time.monotonic() + PATIENCE_S
+    """Poll until `find` returns a true value, and return it."""
+    deadline = time.monotonic() + LIMIT_S
     while True:
         if found := find():
             return found
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what} did not come in {PATIENCE_S} s")
+            raise TimeoutError(f"{what} did not arrive within {LIMIT_S} s")
         time.sleep(0.05)
 
 
 def sales(prefix: str) -> str:
-    """A stream and a table of its sums."""
+    """Statements for a stream, and a table of sums."""
     return (
         f"CREATE STREAM {prefix}_sales (item STRING KEY, amount INT) WITH "
         f"(kafka_topic='{prefix}-sales', value_format='JSON', partitions=1);"
@@ -56,7 +56,7 @@ def sales(prefix: str) -> str:
 
 
 def ksqldb_rows(url: str) -> Facts:
-    """Statements, inserts, pull and push queries of "ksqldb"."""
+    """Statements, inserts, pull and push queries with "ksqldb"."""
     client = ksqldb.KSQLdbClient(url)
     created = client.ksql(sales("py"), stream_properties=EARLIEST)
     rows = [{"ITEM": "a", "AMOUNT": 1}, {"ITEM": "b", "AMOUNT": 2}, {"ITEM": "a", "AMOUNT": 3}]
@@ -66,7 +66,7 @@ def ksqldb_rows(url: str) -> Facts:
         seen = []
         closed = False
         text = "SELECT * FROM py_sales EMIT CHANGES;"
-        async for part in client.query_async(text, EARLIEST, timeout=PATIENCE_S):
+        async for part in client.query_async(text, EARLIEST, timeout=LIMIT_S):
             seen.append(part)
             if len(seen) == 4:
                 query_id = seen[0]["queryId"]
@@ -77,7 +77,7 @@ def ksqldb_rows(url: str) -> Facts:
     pull = "SELECT * FROM py_sums WHERE item = 'a';"
 
     def summed() -> Any:
-        found = client.query_sync(pull, timeout=PATIENCE_S)
+        found = client.query_sync(pull, timeout=LIMIT_S)
         return found if found[1:] == [["a", 4]] else None
 
     return {
@@ -93,7 +93,7 @@ def ksqldb_rows(url: str) -> Facts:
 
 
 def ksqldb_errors(url: str) -> Facts:
-    """What "ksqldb" makes of refusals."""
+    """The errors of "ksqldb"."""
     client = ksqldb.KSQLdbClient(url)
     try:
         client.ksql("DROP STREAM py_nowhere;")
@@ -108,7 +108,7 @@ def ksqldb_errors(url: str) -> Facts:
 
 
 def ksql_statements(url: str) -> Facts:
-    """What "ksql" builds statements for, and its lists."""
+    """The statements that "ksql" builds, and its lists."""
     client = KSQLAPI(url)
     client.ksql(
         "CREATE STREAM seed (id INT) WITH (kafka_topic='old', value_format='JSON', partitions=1);"
@@ -135,10 +135,10 @@ def ksql_statements(url: str) -> Facts:
 
 
 def ksql_rows(url: str) -> Facts:
-    """Inserts, pull and push queries of "ksql"."""
-    client = KSQLAPI(url, timeout=PATIENCE_S)
+    """Inserts, pull and push queries with "ksql"."""
+    client = KSQLAPI(url, timeout=LIMIT_S)
     client.ksql(sales("old"), stream_properties=EARLIEST)
-    # It sends each text as a request of its own, whole as it is.
+    # It sends each string unchanged, as a separate request.
     request = '{"target": "old_sales"}\n{"ITEM": "a", "AMOUNT": 1}\n{"ITEM": "a", "AMOUNT": 3}\n'
     inserted = client.inserts_stream("old_sales", [request])
     text = "SELECT * FROM old_sales EMIT CHANGES LIMIT 2"
@@ -165,7 +165,7 @@ def ksql_rows(url: str) -> Facts:
 
 
 def ksql_errors(url: str) -> Facts:
-    """What "ksql" makes of refusals."""
+    """The errors of "ksql"."""
     client = KSQLAPI(url)
     found = []
     for attempt in (
@@ -183,8 +183,8 @@ def ksql_errors(url: str) -> Facts:
 
 
 def modelled(url: str) -> Facts:
-    """All that "ksqldb-client" has; its answers are checked models."""
-    client = KSqlDBClient(url, timeout_in_seconds=PATIENCE_S)
+    """All methods of "ksqldb-client"; it returns validated models."""
+    client = KSqlDBClient(url, timeout_in_seconds=LIMIT_S)
     created = client.ksql(sales("model"), stream_properties=EARLIEST)
     last = created[-1]
     variables = {"item": "a"}
