@@ -52,8 +52,17 @@ REVOKED_COMMIT_TIMEOUT_MS = 5_000
 @click.option(
     "--timeout", type=float, help="Stop when no record has arrived for this many seconds."
 )
-@click.option("--key-format", type=click.Choice(formats.NAMES), default="string")
-@click.option("--format", "-F", "value_format", type=click.Choice(formats.NAMES), default="string")
+@click.option(
+    "--key-format", type=click.Choice(formats.NAMES), default="string", help="The format of keys."
+)
+@click.option(
+    "--format",
+    "-F",
+    "value_format",
+    type=click.Choice(formats.NAMES),
+    default="string",
+    help="The format of values.",
+)
 @registry_url_option
 @click.option("--committed", is_flag=True, help="Skip records of aborted transactions.")
 @click.option(

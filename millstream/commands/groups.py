@@ -114,9 +114,9 @@ def delete(
 @groups.command(name="reset-offsets")
 @click.argument("name")
 @click.option("--topic", "-t", "topics", multiple=True, help="TOPIC or TOPIC:0,2; default: all.")
-@click.option("--to-earliest", is_flag=True)
-@click.option("--to-latest", is_flag=True)
-@click.option("--to-offset", type=int)
+@click.option("--to-earliest", is_flag=True, help="Reset to the oldest record.")
+@click.option("--to-latest", is_flag=True, help="Reset to the end.")
+@click.option("--to-offset", type=int, help="Reset to this offset.")
 @click.option("--shift-by", type=int, help="Shift by this many records; negative: backward.")
 @click.option(
     "--to-time",

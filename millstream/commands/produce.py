@@ -30,15 +30,42 @@ PROGRESS_EVERY = 10_000
 @click.argument("topic")
 @click.option("--file", "-f", type=click.File(), default="-", help="Read lines from this file.")
 @click.option("--key-separator", "-K", help="The separator between key and value in a line.")
-@click.option("--key-format", type=click.Choice(formats.NAMES), default="string")
-@click.option("--format", "-F", "value_format", type=click.Choice(formats.NAMES), default="string")
+@click.option(
+    "--key-format", type=click.Choice(formats.NAMES), default="string", help="The format of keys."
+)
+@click.option(
+    "--format",
+    "-F",
+    "value_format",
+    type=click.Choice(formats.NAMES),
+    default="string",
+    help="The format of values.",
+)
 @registry_url_option
 @click.option("--null", "null_text", help="Keys and values equal to this string become null.")
-@click.option("--header", "-H", "headers", multiple=True, metavar="KEY=VALUE")
+@click.option(
+    "--header",
+    "-H",
+    "headers",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A header of all records; repeatable.",
+)
 @click.option("--partition", type=int, help="Write to this partition only.")
 @click.option("--timestamp-ms", type=int, help="The timestamp of all records.")
-@click.option("--compression", "-z", type=click.Choice(COMPRESSIONS), default="none")
-@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all")
+@click.option(
+    "--compression",
+    "-z",
+    type=click.Choice(COMPRESSIONS),
+    default="none",
+    help="The compression of record batches.",
+)
+@click.option(
+    "--acks",
+    type=click.Choice(["0", "1", "all"]),
+    default="all",
+    help="The acknowledgements to wait for.",
+)
 @cluster_options
 @json_option
 def produce(  # noqa: PLR0913 - one argument per option

@@ -59,9 +59,14 @@ def describe(application: str, output: Output) -> None:
     multiple=True,
     help="TOPIC,...: the internal topics to delete. Default: all.",
 )
-@click.option("--to-earliest", "position", flag_value="earliest", help="The default.")
-@click.option("--to-latest", "position", flag_value="latest")
-@click.option("--to-offset", type=int)
+@click.option(
+    "--to-earliest",
+    "position",
+    flag_value="earliest",
+    help="Reset to the oldest record; the default.",
+)
+@click.option("--to-latest", "position", flag_value="latest", help="Reset to the end.")
+@click.option("--to-offset", type=int, help="Reset to this offset.")
 @click.option(
     "--to-datetime",
     metavar="TIME",

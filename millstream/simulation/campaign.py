@@ -25,7 +25,7 @@ from millstream.simulation.scenario import (
 )
 
 PROCESSOR_SECONDS_MAX = 120
-SECONDS_MAX = 1_800.0  # if something outside of the simulation blocks
+SECONDS_MAX = 1_800.0  # in case a system call outside of the simulation blocks
 CHUNK_BYTES = 1 << 16
 WARM_UP_MINUTES = 0.2
 

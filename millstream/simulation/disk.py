@@ -33,8 +33,8 @@ CREATE_REFUSED_CHANCE = 0.5  # on a full disk there may still be room for a name
 Milliseconds = tuple[float, float]
 
 
-class ProcessIsDead(SimulationOver):
-    """A process that was killed, or whose machine has no power, has used its disk."""
+class ProcessEnded(SimulationOver):
+    """A process used its disk after it was killed, or after its machine lost power."""
 
 
 @dataclass(slots=True)
@@ -362,7 +362,7 @@ class SimulatedFiles(FileSystem):
 
     def _check(self) -> None:
         if self.is_dead or not self._process.is_alive:
-            raise ProcessIsDead(f"{self._process} is dead")
+            raise ProcessEnded(f"{self._process} is dead")
         if self._disk.scheduler.is_over:
             raise SimulationOver
 

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 JUMP_MS = 3_600_000
 POLL_US = 100_000
 AROUND_A_COMMIT_US = 20_000
-SLOW_CLIENT = 20.0  # factor by which a client's messages take longer
+SLOW_CLIENT = 20.0  # the factor by which the latency of a client grows
 RESTARTS_US = 10_000_000  # in this time a failed query is started several times
 OPEN_WAIT_MS = FULL_MS = 20_000  # longer than transactions may last
 
 
 class Faults:
-    """Applies faults, each in a thread of the world, and ends them."""
+    """Applies faults, each in its own thread, and ends them."""
 
     def __init__(self, platform: "Platform") -> None:
         self._platform = platform
@@ -230,7 +230,7 @@ class Faults:
         self._platform.restart(actor)
 
     def _kill_after_an_answer(self, fault: Fault) -> None:
-        """Kill a server right after it has acknowledged something to a user."""
+        """Kill a server immediately after it has acknowledged a request."""
         actor = self._platform.actors[fault.target]
         actor.ends_after_acknowledgement = True
         if fault.target == "broker":

@@ -18,7 +18,7 @@ from millstream.simulation.primitives import (
     SimulatedQueue,
     SimulatedRLock,
     SimulatedThread,
-    World,
+    SimulationContext,
 )
 from millstream.simulation.stack_traces import format_error
 
@@ -36,7 +36,7 @@ ROUNDS = ("rounds_began", "collect_when_due")
 
 
 @contextmanager
-def installed(world: World) -> Iterator[None]:
+def installed(context: SimulationContext) -> Iterator[None]:
     """Use simulated threads and locks for code of this thread, inside `with`."""
     own = threading.get_ident()
     before = {name: getattr(concurrency, name) for name in concurrency.__all__}
@@ -45,20 +45,20 @@ def installed(world: World) -> Iterator[None]:
     def by_thread(real: Callable[..., object], simulated: Callable[..., object]) -> object:
         def make(*args: object, **kwargs: object) -> object:
             if threading.get_ident() == own:
-                return simulated(world, *args, **kwargs)
+                return simulated(context, *args, **kwargs)
             return real(*args, **kwargs)
 
         return make
 
     names = {name: by_thread(before[name], simulated) for name, simulated in REPLACED.items()}
     names["current_thread"] = lambda: (
-        _current_thread(world) if threading.get_ident() == own else threading.current_thread()
+        _current_thread(context) if threading.get_ident() == own else threading.current_thread()
     )
     names["get_ident"] = lambda: (
-        world.task().number if threading.get_ident() == own else threading.get_ident()
+        context.task().number if threading.get_ident() == own else threading.get_ident()
     )
     names["pause"] = lambda: (
-        world.scheduler.yield_now() if threading.get_ident() == own else before["pause"]()
+        context.scheduler.yield_now() if threading.get_ident() == own else before["pause"]()
     )
     rounds = {name: getattr(garbage, name) for name in ROUNDS}
     real_format_error = stack_traces.format_error
@@ -87,11 +87,11 @@ def _ignored(real: Callable[[], object], own: int) -> Callable[[], object]:
     return lambda: (lambda: None) if threading.get_ident() == own else real()
 
 
-def _current_thread(world: World) -> object:
+def _current_thread(context: SimulationContext) -> object:
     """The running thread; creates an object for threads that the simulation started."""
-    task = world.task()
+    task = context.task()
     if task.thread is None:
-        thread = SimulatedThread(world, name=task.name)
+        thread = SimulatedThread(context, name=task.name)
         thread.task = task
         task.thread = thread
     return task.thread

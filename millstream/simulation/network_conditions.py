@@ -6,7 +6,7 @@ from zlib import crc32
 from millstream.simulation.scheduler import MICROSECONDS, Process, Scheduler
 
 DELAY_US = (100, 5_000)
-SLOW_CHANCE = 0.002  # of a message that takes much longer, as after a lost packet
+SLOW_CHANCE = 0.002  # of a message with a long delay, as after a lost packet
 SLOW_US = (100_000, 700_000)
 CAPACITIES = (4_096, 65_536, 262_144)
 

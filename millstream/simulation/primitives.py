@@ -25,8 +25,8 @@ SHORT_REAL_S = 0.005  # shorter holds are not measured more exactly
 LONG_US = 100 * MICROSECONDS  # no lock should be held for this long
 
 
-class World:
-    """The scheduler of a simulation, and the hold times of locks; all primitives share it."""
+class SimulationContext:
+    """The scheduler of a simulation and the hold times of locks, shared by all primitives."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -88,11 +88,11 @@ class _Waiters:
 class SimulatedLock:
     """A lock, optimized for the case that it is free."""
 
-    __slots__ = ("__weakref__", "_owner", "_scheduler", "_waiters", "_world")
+    __slots__ = ("__weakref__", "_context", "_owner", "_scheduler", "_waiters")
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._scheduler = world.scheduler
+    def __init__(self, context: SimulationContext) -> None:
+        self._context = context
+        self._scheduler = context.scheduler
         self._owner: Task | None = None
         self._waiters: _Waiters | None = None  # created for the first waiter
 
@@ -113,7 +113,7 @@ class SimulatedLock:
         """Wait until the lock is free; False on timeout."""
         if self._waiters is None:
             self._waiters = _Waiters(self._scheduler)
-        until_us = self._world.deadline_us(None if timeout < 0 else timeout)
+        until_us = self._context.deadline_us(None if timeout < 0 else timeout)
         while self._owner is not None:
             if not self._waiters.wait(until_us) and self._owner is not None:
                 return False
@@ -161,12 +161,12 @@ class SimulatedRLock:
 
     __slots__ = (
         *("__weakref__", "_count", "_owner", "_scheduler", "_since_mark", "_since_s"),
-        *("_since_step", "_since_us", "_waiters", "_world", "name"),
+        *("_since_step", "_since_us", "_waiters", "_context", "name"),
     )
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._scheduler = world.scheduler
+    def __init__(self, context: SimulationContext) -> None:
+        self._context = context
+        self._scheduler = context.scheduler
         self._owner: Task | None = None
         self._count = 0
         self._waiters: _Waiters | None = None  # created for the first waiter
@@ -196,7 +196,7 @@ class SimulatedRLock:
         """Wait until the lock is free; False on timeout."""
         if self._waiters is None:
             self._waiters = _Waiters(self._scheduler)
-        until_us = self._world.deadline_us(None if timeout < 0 else timeout)
+        until_us = self._context.deadline_us(None if timeout < 0 else timeout)
         while self._owner is not None:
             if not self._waiters.wait(until_us) and self._owner is not None:
                 return False
@@ -221,23 +221,23 @@ class SimulatedRLock:
         self._since_us = self._scheduler.now_us
         self._since_step = self._scheduler.steps
         now_s = self._since_s = time.perf_counter()
-        self._since_mark = self._world.processor_mark(now_s)
+        self._since_mark = self._context.processor_mark(now_s)
 
     def _measure(self, name: str) -> None:
-        world, owner = self._world, self._owner
+        context, owner = self._context, self._owner
         assert owner is not None
         owner.watches_blocks = False
         held_us = self._scheduler.now_us - self._since_us
-        if held_us > world.longest_virtual.get(name, 0):
-            world.longest_virtual[name] = held_us
+        if held_us > context.longest_virtual.get(name, 0):
+            context.longest_virtual[name] = held_us
             if held_us > LONG_US:
-                world.longest_stack[name] = owner.blocked_at
-        if self._scheduler.steps == self._since_step:  # otherwise other threads ran meanwhile
+                context.longest_stack[name] = owner.blocked_at
+        if self._scheduler.steps == self._since_step:  # otherwise other threads have run, too
             held_s = time.perf_counter() - self._since_s
-            if held_s > world.longest_real.get(name, SHORT_REAL_S):
+            if held_s > context.longest_real.get(name, SHORT_REAL_S):
                 # The processor may have run something else in the meantime.
                 held_s = min(held_s, time.thread_time() - self._since_mark)
-                world.longest_real[name] = max(world.longest_real.get(name, 0.0), held_s)
+                context.longest_real[name] = max(context.longest_real.get(name, 0.0), held_s)
 
     def _is_owned(self) -> bool:
         return self._owner is self._scheduler.current
@@ -267,11 +267,13 @@ class SimulatedRLock:
 class SimulatedCondition:
     """Threads wait until others notify them."""
 
-    __slots__ = ("__weakref__", "_lock", "_waiters", "_world", "acquire", "release")
+    __slots__ = ("__weakref__", "_context", "_lock", "_waiters", "acquire", "release")
 
-    def __init__(self, world: World, lock: SimulatedLock | SimulatedRLock | None = None) -> None:
-        self._world = world
-        self._lock = lock = SimulatedRLock(world) if lock is None else lock
+    def __init__(
+        self, context: SimulationContext, lock: SimulatedLock | SimulatedRLock | None = None
+    ) -> None:
+        self._context = context
+        self._lock = lock = SimulatedRLock(context) if lock is None else lock
         self._waiters: _Waiters | None = None  # created for the first waiter
         self.acquire = lock.acquire
         self.release = lock.release
@@ -289,14 +291,14 @@ class SimulatedCondition:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait without the lock; False on timeout."""
-        if self._world.scheduler.is_over:
+        if self._context.scheduler.is_over:
             raise SimulationOver
         lock = self._lock
         if not lock._is_owned():  # noqa: SLF001 - as Python's own conditions do
             raise RuntimeError("cannot wait on un-acquired lock")
         if self._waiters is None:
-            self._waiters = _Waiters(self._world.scheduler)
-        until_us = self._world.deadline_us(timeout)
+            self._waiters = _Waiters(self._context.scheduler)
+        until_us = self._context.deadline_us(timeout)
         count = lock._release_save()  # noqa: SLF001
         try:
             return self._waiters.wait(until_us)
@@ -305,12 +307,12 @@ class SimulatedCondition:
 
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """Wait until a predicate is true; returns its last value."""
-        until_us = self._world.deadline_us(timeout)
+        until_us = self._context.deadline_us(timeout)
         result = predicate()
         while not result:
             left = None
             if until_us is not None:
-                left = (until_us - self._world.scheduler.now_us) / SECOND_US
+                left = (until_us - self._context.scheduler.now_us) / SECOND_US
                 if left <= 0:
                     break
             self.wait(left)
@@ -319,7 +321,7 @@ class SimulatedCondition:
 
     def notify(self, n: int = 1) -> None:
         """Wake some waiting threads."""
-        if not self._world.scheduler.is_over:
+        if not self._context.scheduler.is_over:
             if not self._lock._is_owned():  # noqa: SLF001
                 raise RuntimeError("cannot notify on un-acquired lock")
             if self._waiters is not None:
@@ -327,7 +329,7 @@ class SimulatedCondition:
 
     def notify_all(self) -> None:
         """Wake all waiting threads."""
-        if not self._world.scheduler.is_over:
+        if not self._context.scheduler.is_over:
             if not self._lock._is_owned():  # noqa: SLF001
                 raise RuntimeError("cannot notify on un-acquired lock")
             if self._waiters is not None:
@@ -337,9 +339,9 @@ class SimulatedCondition:
 class SimulatedEvent:
     """A flag that threads wait for."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._waiters = _Waiters(world.scheduler)
+    def __init__(self, context: SimulationContext) -> None:
+        self._context = context
+        self._waiters = _Waiters(context.scheduler)
         self._flag = False
 
     def is_set(self) -> bool:
@@ -349,7 +351,7 @@ class SimulatedEvent:
     def set(self) -> None:
         """Set the flag, and wake all waiting threads."""
         self._flag = True
-        if not self._world.scheduler.is_over:
+        if not self._context.scheduler.is_over:
             self._waiters.wake_all()
 
     def clear(self) -> None:
@@ -359,7 +361,7 @@ class SimulatedEvent:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the flag is set; False on timeout."""
         if not self._flag:
-            self._waiters.wait(self._world.deadline_us(timeout))
+            self._waiters.wait(self._context.deadline_us(timeout))
         return self._flag
 
 
@@ -368,7 +370,7 @@ class SimulatedThread:
 
     def __init__(  # noqa: PLR0913 - the arguments of Python's own threads
         self,
-        world: World,
+        context: SimulationContext,
         group: None = None,
         target: Callable[..., object] | None = None,
         name: str | None = None,
@@ -377,20 +379,20 @@ class SimulatedThread:
         *,
         daemon: bool | None = None,
     ) -> None:
-        self._world = world
-        process = world.task().process
+        self._context = context
+        process = context.task().process
         self.name = name or f"Thread-{next(process.thread_numbers)}"
         self.daemon = bool(daemon)
         self._call = (target, tuple(args), dict(kwargs or {}))
-        self._ended = SimulatedEvent(world)
+        self._ended = SimulatedEvent(context)
         self.task: Task | None = None
 
     def start(self) -> None:
         """Start the thread."""
         if self.task is not None:
             raise RuntimeError("threads can only be started once")
-        process = self._world.task().process
-        self.task = self._world.scheduler.spawn(process, self.name, self._run)
+        process = self._context.task().process
+        self.task = self._context.scheduler.spawn(process, self.name, self._run)
         self.task.thread = self
 
     def _run(self) -> None:
@@ -412,11 +414,11 @@ class SimulatedThread:
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until the thread ends."""
-        if self._world.scheduler.is_over:
+        if self._context.scheduler.is_over:
             return
         if self.task is None:
             raise RuntimeError("cannot join thread before it is started")
-        if self.task is self._world.scheduler.current:
+        if self.task is self._context.scheduler.current:
             raise RuntimeError("cannot join current thread")
         self._ended.wait(timeout)
 
@@ -424,22 +426,22 @@ class SimulatedThread:
 class SimulatedQueue(Generic[T]):
     """A queue without a limit, as queue.SimpleQueue."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, context: SimulationContext) -> None:
         self._items: deque[T] = deque()
-        self._world = world
-        self._waiters = _Waiters(world.scheduler)
+        self._context = context
+        self._waiters = _Waiters(context.scheduler)
 
     def put(self, item: T, block: bool = True, timeout: float | None = None) -> None:
         """Add an item."""
         self._items.append(item)
-        if not self._world.scheduler.is_over:
+        if not self._context.scheduler.is_over:
             self._waiters.wake(1)
 
     put_nowait = put
 
     def get(self, block: bool = True, timeout: float | None = None) -> T:
         """Remove and return the first item, waiting if necessary."""
-        until_us = self._world.deadline_us(timeout)
+        until_us = self._context.deadline_us(timeout)
         while not self._items:
             if not block or (not self._waiters.wait(until_us) and not self._items):
                 raise Empty
@@ -463,14 +465,14 @@ class SimulatedExecutor(Executor):
 
     def __init__(
         self,
-        world: World,
+        context: SimulationContext,
         max_workers: int | None = None,
         thread_name_prefix: str = "",
         **_options: Any,  # Any: initializers are not supported
     ) -> None:
-        self._world = world
+        self._context = context
         self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
-        self._idle_threads = _Waiters(world.scheduler)
+        self._idle_threads = _Waiters(context.scheduler)
         self._idle = 0  # the number of idle threads
         self._threads: list[SimulatedThread] = []
         self._threads_max = max_workers or 4
@@ -486,7 +488,7 @@ class SimulatedExecutor(Executor):
         if len(self._calls) <= self._idle:
             self._idle_threads.wake(1)
         elif len(self._threads) < self._threads_max:
-            thread = SimulatedThread(self._world, target=self._work, name=self._prefix)
+            thread = SimulatedThread(self._context, target=self._work, name=self._prefix)
             self._threads.append(thread)
             thread.start()
         return future
@@ -522,7 +524,7 @@ class SimulatedExecutor(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Accept no more calls, and wait for running ones."""
         self._closed = True
-        if self._world.scheduler.is_over:
+        if self._context.scheduler.is_over:
             return
         self._idle_threads.wake_all()
         for thread in self._threads if wait else ():

@@ -42,7 +42,7 @@ class Scenario:
     """The data of a simulation."""
 
     seed: int
-    work_ms: int  # time with faults; then come recovery and checks
+    work_ms: int  # the time with faults; recovery and checks follow
     settings: Mapping[str, str] = field(default_factory=dict)  # of the broker
     actors: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -153,11 +153,11 @@ def pace_of(work_ms: int) -> int:
 def scenario_of(seed: int, *, minutes: float = 4) -> Scenario:
     """The scenario of a seed. Each omits most features, so that the others interact more often."""
     scenario = core_scenario_of(seed, minutes=minutes)
-    found = _with_application(scenario, APPLICATION_SHARE)
+    extended = _with_application(scenario, APPLICATION_SHARE)
     for name, chance in SERVERS.items():
-        if found is scenario or scenario.work_ms < LONG_MS:  # a long one has one of them at most
-            found = _with_server(found, name, chance)
-    return found
+        if extended is scenario or scenario.work_ms < LONG_MS:  # a long one has one of them at most
+            extended = _with_server(extended, name, chance)
+    return extended
 
 
 def scenario_with(seed: int, part: str, *, minutes: float = 4) -> Scenario:
@@ -235,18 +235,18 @@ def _with_application(scenario: Scenario, chance: float) -> Scenario:
     if random.random() >= chance:
         return scenario
     instances = tuple(f"{APPLICATION} {number}" for number in range(random.choice((1, 2))))
-    found = list(scenario.faults)
+    faults = list(scenario.faults)
     for _ in range(random.randrange(6)):
         at_ms = CALM_BEFORE_MS + random.randrange(scenario.work_ms)
         kind, target = random.choice(APPLICATION_FAULTS), random.choice(instances)
-        found.append(Fault(at_ms, kind, target, random.choice((50, 1_000, 8_000, 20_000))))
+        faults.append(Fault(at_ms, kind, target, random.choice((50, 1_000, 8_000, 20_000))))
     pace = scenario.pace
     often = "500" if pace == 1 else "2000"  # commits are most of its work
     scenario = replace(
         scenario,
         # A producer must write its input.
         actors=tuple(dict.fromkeys((*scenario.actors, "producer 0", *instances))),
-        faults=tuple(sorted(found, key=lambda fault: fault.at_ms)),
+        faults=tuple(sorted(faults, key=lambda fault: fault.at_ms)),
         application={
             "num_standby_replicas": str(random.choice((0, 1)) if len(instances) > 1 else 0),
             "commit_interval_ms": random.choice((often, "5000", "5000")),
@@ -349,12 +349,12 @@ def _ends_after_commits(random: Random, name: str, work_ms: int) -> list[Fault]:
 
 def _faults_of_second(random: Random, work_ms: int) -> list[Fault]:
     """Faults of the second SQL server of a service."""
-    found = []
+    faults = []
     for _ in range(random.randrange(3)):
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
         kind = random.choice(SECOND_SQL_FAULTS)
-        found.append(Fault(at_ms, kind, SECOND_SQL, random.choice((1_000, 20_000))))
-    return found
+        faults.append(Fault(at_ms, kind, SECOND_SQL, random.choice((1_000, 20_000))))
+    return faults
 
 
 def _hard_restarts(random: Random, work_ms: int) -> list[Fault]:
@@ -385,14 +385,14 @@ def _settings(random: Random, pace: int) -> dict[str, str]:
 
 
 def _actors(random: Random) -> tuple[str, ...]:
-    found = [f"producer {number}" for number in range(random.choice((0, 1, 1, 2)))]
-    found += [f"transactions {number}" for number in range(random.choice((0, 0, 1, 2)))]
+    actors = [f"producer {number}" for number in range(random.choice((0, 1, 1, 2)))]
+    actors += [f"transactions {number}" for number in range(random.choice((0, 0, 1, 2)))]
     if random.random() < 0.5:
         kind = random.choice(("classic", "consumer"))
-        found += [f"{kind} reader {number}" for number in range(random.choice((1, 2, 3)))]
+        actors += [f"{kind} reader {number}" for number in range(random.choice((1, 2, 3)))]
     if random.random() < 0.4:
-        found.append("topics")
-    return tuple(found) or ("producer 0",)
+        actors.append("topics")
+    return tuple(actors) or ("producer 0",)
 
 
 def _faults(
@@ -405,45 +405,45 @@ def _faults(
         kinds += [
             kind for kind in ("power loss", "power loss", "failing fsync") if random.random() < 0.6
         ]
-    found = []
+    faults = []
     for _ in range(random.randrange(1, 12) if kinds else 0):
         kind = random.choice(kinds)
         others = kind in {"kill", "stop", "disconnect", "partition"} and random.random() < 0.4
         target = random.choice(actors) if others else "broker"
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
-        found.append(Fault(at_ms, kind, target, random.choice((50, 1_000, 5_000, 20_000))))
-    return tuple(sorted(found, key=lambda fault: fault.at_ms))
+        faults.append(Fault(at_ms, kind, target, random.choice((50, 1_000, 5_000, 20_000))))
+    return tuple(sorted(faults, key=lambda fault: fault.at_ms))
 
 
 def _rare_faults(
     random: Random, actors: tuple[str, ...], work_ms: int, *, durable: bool
 ) -> tuple[Fault, ...]:
-    found = []
+    faults = []
     for kind in RARE_FAULTS:
         if random.random() < 0.8 or (kind == "power loss" and not durable):
             continue
         target = random.choice(actors) if kind == "long absence" else "broker"
         for_ms = random.choice((30_000, 90_000)) if kind == "long absence" else 15_000
-        found.append(Fault(CALM_BEFORE_MS + random.randrange(work_ms), kind, target, for_ms))
+        faults.append(Fault(CALM_BEFORE_MS + random.randrange(work_ms), kind, target, for_ms))
     if "transactions 0" in actors and random.random() < 0.2:  # its transaction stays open
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
-        found.append(Fault(at_ms, "long absence", "transactions 0", 90_000))
-        found.append(Fault(at_ms + 1_000, "clock back"))
+        faults.append(Fault(at_ms, "long absence", "transactions 0", 90_000))
+        faults.append(Fault(at_ms + 1_000, "clock back"))
     readers = [name for name in actors if "reader" in name]
     if readers and random.random() < 0.2:  # it does not notice that it has lost its partitions
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
-        found.append(Fault(at_ms, "partition", random.choice(readers), 15_000))
+        faults.append(Fault(at_ms, "partition", random.choice(readers), 15_000))
     if durable and random.random() < 0.2:  # much written data is not on disk yet
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
-        found.append(Fault(at_ms, "slow disk", for_ms=15_000))
-        found.append(Fault(at_ms + random.randrange(15_000), "power loss", for_ms=1_000))
+        faults.append(Fault(at_ms, "slow disk", for_ms=15_000))
+        faults.append(Fault(at_ms + random.randrange(15_000), "power loss", for_ms=1_000))
     if "topics" in actors and random.random() < 0.3:  # when a topic has the name of a deleted one
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
-        found.append(Fault(at_ms, AFTER_AN_ANSWER, for_ms=60_000))
+        faults.append(Fault(at_ms, AFTER_AN_ANSWER, for_ms=60_000))
     if durable and any("retention" in name for name in actors) and random.random() < 0.5:
         at_ms = CALM_BEFORE_MS + random.randrange(work_ms)
-        found.append(Fault(at_ms, POWER_IN_A_REMOVAL, for_ms=60_000))
-    return tuple(found)
+        faults.append(Fault(at_ms, POWER_IN_A_REMOVAL, for_ms=60_000))
+    return tuple(faults)
 
 
 def _frozen_readers(random: Random, actors: tuple[str, ...], work_ms: int) -> tuple[Fault, ...]:

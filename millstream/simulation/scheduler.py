@@ -1,6 +1,6 @@
 """Scheduler: runs simulated threads in one thread of the machine, on virtual time.
 
-           blocks, with or without a deadline          woken, or its deadline has come
+           blocks, with or without a deadline          woken, or its deadline has passed
     READY ------------------------------------> BLOCKED -------------------------------> READY
       |  its function returns                          its process is killed
       +----------------------------> ENDED             (it is never resumed)
@@ -188,7 +188,7 @@ class Scheduler:
     def freeze(self, process: Process) -> None:
         """Suspend all threads of a process, as SIGSTOP or a long page-in does.
 
-        The rest of the world continues: its connections stay open, and its deadlines pass.
+        All other processes continue: connections to it stay open, and its deadlines pass.
         """
         process.is_frozen = True
 

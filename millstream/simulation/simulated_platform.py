@@ -269,11 +269,11 @@ class Platform:
         turns, thread = self.simulation.scheduler.busiest
         if turns > TURNS_A_SECOND_MAX:
             self.report(Violation(NO_SPIN, f"{thread}: {turns} turns in a second"))
-        for name, held_us in self.simulation.world.longest_virtual.items():
+        for name, held_us in self.simulation.context.longest_virtual.items():
             if held_us > LONG_US and self.violation is None:
                 held = f"the lock of the {name} was held for {held_us / 1_000:.0f} virtual ms"
                 self.report(Violation("no lock is held for long", held))
-                stack = self.simulation.world.longest_stack.get(name, ())
+                stack = self.simulation.context.longest_stack.get(name, ())
                 self.simulation.history.detail("".join(stack))
 
     def _check_work(self) -> None:
@@ -281,7 +281,7 @@ class Platform:
 
         It depends on the machine. So it does not end a run, and is not an event of its history.
         """
-        for name, held_s in self.simulation.world.longest_real.items():
+        for name, held_s in self.simulation.context.longest_real.items():
             if held_s > LONG_REAL_S:
                 held = f"the lock of the {name} was held for {held_s * 1_000:.0f} ms of real time"
                 self.violation = Violation("no lock is held for long", held)
@@ -331,4 +331,4 @@ class Outcome:
         self.steps = simulation.scheduler.steps
         self.acknowledged = sum(map(len, platform.observations.acknowledged.values()))
         self.busiest = simulation.scheduler.busiest
-        self.longest_real_hold_s = max(simulation.world.longest_real.values(), default=0.0)
+        self.longest_real_hold_s = max(simulation.context.longest_real.values(), default=0.0)

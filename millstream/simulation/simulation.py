@@ -12,7 +12,7 @@ from millstream.simulation.clock import VirtualClock
 from millstream.simulation.history import History
 from millstream.simulation.installing import installed
 from millstream.simulation.logs import logged
-from millstream.simulation.primitives import World
+from millstream.simulation.primitives import SimulationContext
 from millstream.simulation.scheduler import MICROSECONDS, Process, Scheduler, Task
 
 
@@ -31,7 +31,7 @@ class Simulation:
         self.history = History()
         self.scheduler = Scheduler(self.random("scheduler"), self.history)
         self.history.now_us = lambda: self.scheduler.now_us
-        self.world = World(self.scheduler)
+        self.context = SimulationContext(self.scheduler)
         self._process_ids = itertools.count(1)
         self._opened = ExitStack()
 
@@ -67,7 +67,7 @@ class Simulation:
 
     def __enter__(self) -> Self:
         self._opened.enter_context(logged(self.history, self.scheduler))
-        self._opened.enter_context(installed(self.world))
+        self._opened.enter_context(installed(self.context))
         return self
 
     def __exit__(

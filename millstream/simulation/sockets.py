@@ -118,7 +118,7 @@ class Stream:
 
 
 class Selectable:
-    """Something that a selector can wait for."""
+    """An object that a selector can wait for."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -126,7 +126,7 @@ class Selectable:
         self.is_closed = False
 
     def fileno(self) -> int:
-        """Its number; -1 when it is closed."""
+        """Its file descriptor; -1 when it is closed."""
         return -1 if self.is_closed else self.number
 
     def ready(self, events: int, now_us: int) -> int:
@@ -134,7 +134,7 @@ class Selectable:
         raise NotImplementedError
 
     def next_us(self) -> int | None:
-        """When something may arrive."""
+        """When the next data or event may arrive, if known."""
         return None
 
     def changed(self, at_us: int) -> None:
@@ -304,7 +304,7 @@ class SimulatedSocket(Selectable):
         return was_reset or outgoing.size < outgoing.capacity
 
     def next_us(self) -> int | None:
-        """When something may arrive."""
+        """When the next data or event may arrive, if known."""
         if not self.is_connected and self.connected_us is not None:
             return self.connected_us
         return None if self.incoming is None else self.incoming.next_us()
@@ -333,7 +333,7 @@ class WakeReceiver(Selectable):
             self.selector.remove(self)
 
     def ready(self, events: int, now_us: int) -> int:
-        """Whether there is something to receive."""
+        """Whether there are bytes to receive."""
         return EVENT_READ if self._sent else 0
 
     def put(self, count: int) -> None:

@@ -18,7 +18,7 @@ OPEN_STATES = frozenset(
 
 
 def check_started_broker(observations: Observations, broker: Broker) -> None:
-    """Raise a Violation if something acknowledged is lost."""
+    """Raise a Violation if acknowledged data is lost."""
     with broker.lock:
         _check_ends(observations, broker)
         _check_offsets(observations, broker)
@@ -50,7 +50,7 @@ def _check_offsets(observations: Observations, broker: Broker) -> None:
 
 
 def _check_open_transactions(broker: Broker) -> None:
-    """Check that coordinators know all transactions that are open in partitions."""
+    """Check that coordinators have all transactions that are open in partitions."""
     known = {
         (each.producer_id, tp)
         for each in broker.state.transactions.transactions()

@@ -4,7 +4,7 @@
     create, rename, unlink     entries: names in memory
           | fsync of the file, or of the folder
           v
-    durable                    what remains after a power loss, with any part of the changes
+    durable                    the state after a power loss, with any subset of the changes
 
 A disk writes sectors of 512 bytes, each atomically, in any order and at any time. So after a power
 loss each sector has the content after any of its writes since the fsync, and the size is any size

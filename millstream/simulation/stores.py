@@ -5,13 +5,13 @@ has exactly the guarantees of RocksDB with the options of RocksMemory:
 
     a write          goes to the log of the database, which is not synced: it survives the end of
                      the process; a power loss keeps the writes up to some point, none in part
-    a flush          writes the rows of all stores to a new file, syncs it, and begins a new log.
-                     It comes when the log is long, when the database is closed, and when a log
-                     was replayed: what was written before survives a power loss
-    damage           of the manifest is found when it is opened, of rows when they are read first
+    a flush          writes the rows of all stores to a new file, syncs it, and starts a new log.
+                     It happens when the log is long, when the database is closed, and when a log
+                     was replayed: all earlier writes survive a power loss
+    damage           of the manifest is detected on opening, of rows on the first read
     a failed write   changes nothing, and all later ones fail until the database is opened again
 
-    MANIFEST     JSON after its length and checksum: the number of the last flush, and place and
+    MANIFEST     JSON after its length and checksum: the number of the last flush, position and
                  checksum of each store's rows
     <n>.rows     the rows of all stores at the flush
     <n>.log      the writes since then: each a length, a checksum and the changes

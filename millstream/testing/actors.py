@@ -50,7 +50,7 @@ class PipelineActor(Actor):
 
     def __init__(self, name: str, platform: "PipelinePlatform") -> None:
         super().__init__(name, platform)
-        self.world = platform
+        self.pipeline_platform = platform
 
 
 class Application(PipelineActor):
@@ -98,7 +98,7 @@ class StreamsApplication(Application):
     """A StreamsApp."""
 
     def _run(self) -> None:
-        pipeline = self.world.pipeline
+        pipeline = self.pipeline_platform.pipeline
         assert isinstance(pipeline, StreamsPipeline)
         # Any: StreamsApp checks the types of settings.
         settings: dict[str, Any] = {"state_dir": "/state", **STREAMS_SETTINGS, **pipeline.settings}
@@ -123,7 +123,7 @@ class SqlApplication(Application):
     """A SQL server whose statements are in a file."""
 
     def _run(self) -> None:
-        pipeline, machine = self.world.pipeline, self.machine
+        pipeline, machine = self.pipeline_platform.pipeline, self.machine
         assert isinstance(pipeline, SqlPipeline)
         assert machine is not None
         machine.files.make_folder("/sql")
@@ -153,7 +153,7 @@ class TopicCreator(PipelineActor):
 
     def run(self) -> None:
         with admin(self.target, default_api_timeout_ms=60_000) as cluster:
-            new = [NewTopic(name, count) for name, count in self.world.topics.items()]
+            new = [NewTopic(name, count) for name, count in self.pipeline_platform.topics.items()]
             cluster.create_topics(new).all()
 
 
@@ -162,7 +162,7 @@ class Sender(PipelineActor):
 
     def run(self) -> None:
         """Send all records, and wait for acknowledgements."""
-        records, work_ms = self.world.records, self.world.scenario.work_ms
+        records, work_ms = self.pipeline_platform.records, self.pipeline_platform.scenario.work_ms
         size = max(1, -(-len(records) // CHUNKS))
         chunks = [records[first : first + size] for first in range(0, len(records), size)]
         sent: list[Delivery] = []
@@ -196,8 +196,8 @@ class Reader(PipelineActor):
         while True:
             try:
                 self._wait()
-                for topic in self.world.outputs:
-                    self.world.stored[topic] = list(self._read(topic))
+                for topic in self.pipeline_platform.outputs:
+                    self.pipeline_platform.stored[topic] = list(self._read(topic))
                 return
             except MillstreamError as error:
                 self.note("tries again:", error)
@@ -206,7 +206,7 @@ class Reader(PipelineActor):
         with admin(self.target, default_api_timeout_ms=60_000) as cluster:
             previous: object = None
             unchanged_ms = 0
-            while unchanged_ms < self.world.settle_ms:
+            while unchanged_ms < self.pipeline_platform.settle_ms:
                 self.sleep(READ_MS, READ_MS)
                 now = self._progress(cluster)
                 is_same = now is not None and now == previous
@@ -215,7 +215,7 @@ class Reader(PipelineActor):
 
     def _progress(self, cluster: ClusterAdmin) -> object:
         """End and committed offsets; None while input is not processed."""
-        if not all(each.is_running() for each in self.world.applications):
+        if not all(each.is_running() for each in self.pipeline_platform.applications):
             return None
         latest = dict.fromkeys(self._partitions(cluster), LATEST)
         ends = {tp: result.offset for tp, result in cluster.list_offsets(latest).all().items()}
@@ -238,7 +238,7 @@ class Reader(PipelineActor):
     def _reads(self) -> dict[str, frozenset[str]]:
         return {
             group: topics
-            for each in self.world.applications
+            for each in self.pipeline_platform.applications
             for group, topics in each.reads.items()
         }
 

@@ -65,12 +65,12 @@ def stream(*, key: object = str, value: object = dict, ordered: bool = True) -> 
     return Output(key, value, is_table=False, is_ordered=ordered)
 
 
-class _Nothing:
+class _NoValue:
     def __repr__(self) -> str:
         return "nothing"
 
 
-_NOTHING = _Nothing()
+_NOTHING = _NoValue()
 SHOWN_MAX = 400
 
 

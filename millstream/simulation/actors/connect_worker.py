@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CALM_MS = 60_000  # how long after the last fault something may be slow
+CALM_MS = 60_000  # how long after the last fault operations may be slow
 EXPLAINED_MS = 400_000  # how long after a fault a task may fail because of it
-INACTIVE_MS = 20_000  # how long a paused or deleted connector may still do something
+INACTIVE_MS = 20_000  # how long a paused or deleted connector may still be active
 RESTARTED_MS = 60_000  # in which a restarted connector must run
 TOGETHER_MS = 30_000  # how long after a fault two workers may run the connectors
 SAME_NAME = 0.5  # the share of workers that keep their member id after a restart

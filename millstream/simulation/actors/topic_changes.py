@@ -104,7 +104,9 @@ class TopicChanges(Actor):
                 key = b"%d" % self.random.randrange(KEYS)
                 is_tombstone = name in COMPACTED and self.random.random() < TOMBSTONE_CHANCE
                 if is_tombstone and self._number % 2:
-                    key = b"left %d" % self._number  # nothing replaces it: it must be kept
+                    key = (
+                        b"left %d" % self._number
+                    )  # no later record has this key: compaction must keep it
                 value = None if is_tombstone else b"%d" % self._number
                 sent.append((key, value, out.send(name, value, key=key, partition=0)))
             for key, value, delivery in sent:

@@ -36,7 +36,7 @@ PLUGINS = "millstream.simulation.workloads.lines"
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 MESSAGE_BYTES = "1000"  # the first limit of the dead letter topic, if it refuses some
 ENOUGH_BYTES = "100000"
-# How long users leave a connector paused or stopped, and whether they restart the worker meanwhile.
+# How long users keep a connector paused or stopped, and whether they restart the worker then.
 HOLDS = ((3_000, False), (30_000, False), (30_000, True))
 CHANGE_LOST = "no acknowledged configuration is lost"
 
@@ -181,7 +181,7 @@ class ConnectWorkload:
         yield self._create(name, self._settings.changed(name))
 
     def _spare(self) -> Iterator[Step]:
-        """Create a connector and delete it, possibly before it has done anything."""
+        """Create a connector and delete it, possibly before it has started."""
         yield self._create(SPARE, self._settings.spare(), held=self._random.random() < 0.3)
         yield self._delete(SPARE)
 
@@ -219,15 +219,15 @@ class ConnectWorkload:
             self._check_one(herder, name)
 
     def _check_one(self, herder: Herder, name: str) -> None:
-        found = _found(herder, name)
-        if name in self.pending and found == self.pending[name]:
+        stored = _stored_connector(herder, name)
+        if name in self.pending and stored == self.pending[name]:
             return
-        if found != self.known.get(name):
-            invariant = CHANGE_LOST if found is not None else "a connector is not lost"
+        if stored != self.known.get(name):
+            invariant = CHANGE_LOST if stored is not None else "a connector is not lost"
             if self.known.get(name) is None:
                 invariant = "a deleted connector stays deleted"
             raise Violation(
-                invariant, f"{name} was {_shown(self.known.get(name))}, and is {_shown(found)}"
+                invariant, f"{name} was {_shown(self.known.get(name))}, and is {_shown(stored)}"
             )
 
     # --- failures -------------------------------------------------------------------------------
@@ -262,21 +262,21 @@ class ConnectWorkload:
 
     def missing(self, herder: Herder, reading: TopicReading) -> str:
         """Describe the parts of the final state that are missing; empty if there are none."""
-        found = self.not_running(herder)
+        problems = self.not_running(herder)
         delivered = Counter(self.external.delivered[SINK])
         letters = Counter(text(value) for _, _, value, _ in reading.records(LETTERS))
         # Read after its results, because more lines arrive.
         written = [(partition, text(value)) for partition, _, value, _ in reading.records(TOPIC)]
-        found += self._missing_lines(written)
+        problems += self._missing_lines(written)
         lines = {line for _, line in written}
         if strange := delivered.keys() - lines:
             raise Violation("only committed records are read", f"{SINK} has {min(strange)}")
         unreadable = {line for line in lines if UNREADABLE in line}
-        found += _lack("the ledger", lines - unreadable, delivered)
-        found += _lack("the dead letter topic", unreadable, letters)
+        problems += _lack("the ledger", lines - unreadable, delivered)
+        problems += _lack("the dead letter topic", unreadable, letters)
         if strange := letters.keys() - unreadable:
             raise Violation("dead letters are records that failed", f"there is {min(strange)}")
-        return "; ".join(found)
+        return "; ".join(problems)
 
     def not_running(self, herder: Herder) -> list[str]:
         """Connectors that should run and do not."""
@@ -320,7 +320,7 @@ class _Settings:
     def __init__(self, random: Random, *, exactly_once: bool) -> None:
         self._random = random
         self._tag = 0
-        self._is_short = random.random() < 0.5  # the converters omit what they refuse
+        self._is_short = random.random() < 0.5  # the converters omit lines that they refuse
         self._filters = (
             random.random() < 0.4
         )  # a transform of the sink refuses, instead of a converter
@@ -406,9 +406,11 @@ def text(value: bytes | None) -> str:
     return (value or b"").decode()
 
 
-def _found(herder: Herder, name: str) -> ConnectorState | None:
-    found = herder._configs.connector(name)  # noqa: SLF001 - the only way to read the target state
-    return None if found is None else ConnectorState(found.config, found.target_state)
+def _stored_connector(herder: Herder, name: str) -> ConnectorState | None:
+    configured = herder._configs.connector(name)  # noqa: SLF001 - the only way to read the target state
+    return (
+        None if configured is None else ConnectorState(configured.config, configured.target_state)
+    )
 
 
 def _failures(herder: Herder, name: str) -> list[str]:

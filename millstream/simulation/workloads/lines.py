@@ -41,7 +41,7 @@ class ExternalSystems:
     count: int  # of lines in each file
     large_letters: bool = False  # whether some unreadable lines are long
     now_us: Callable[[], int] = lambda: 0
-    touched_ms: dict[str, int] = field(default_factory=dict)  # when a connector last did something
+    touched_ms: dict[str, int] = field(default_factory=dict)  # when a connector was last active
     delivered: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     # The offsets that a sink has returned for commits.
     offered: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class ExternalSystems:
         return text
 
     def touch(self, connector: str) -> None:
-        """Record that a connector does something."""
+        """Record the activity of a connector."""
         self.touched_ms[connector] = self.now_us() // 1_000
 
 

@@ -1,4 +1,4 @@
-"""RegistryWorkload: registers schemas and sets levels; stores what was acknowledged."""
+"""RegistryWorkload: registers schemas and sets levels; records acknowledged changes."""
 
 import json
 from collections.abc import Callable

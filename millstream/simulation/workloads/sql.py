@@ -283,10 +283,10 @@ class SqlWorkload:
 
         def check(server: SqlServer) -> None:
             server.wait(20_000)
-            if found := reference.difference(
+            if difference := reference.difference(
                 self.result(server.reading, name), self.paused.get(name, Result())
             ):
-                raise Violation("a paused query does nothing", f"{name} {found}")
+                raise Violation("a paused query does nothing", f"{name} {difference}")
 
         yield control_step("PAUSE", name)
         yield Step(f"keep {name}", keep)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from broker.files import FileSystem
 from millstream.simulation import Simulation
 from millstream.simulation.clock import START_MS, VirtualClock
-from millstream.simulation.disk import ProcessIsDead, SimulatedDisk, SimulatedFiles
+from millstream.simulation.disk import ProcessEnded, SimulatedDisk, SimulatedFiles
 from millstream.simulation.stored import SECTOR_BYTES
 
 NEW = os.O_RDWR | os.O_CREAT
@@ -52,14 +52,14 @@ def test_a_kill_keeps_what_was_written() -> None:
 def test_a_file_system_refuses_a_dead_process() -> None:
     with disk_of(1) as (simulation, disk, files):
         disk.power_loss()
-        with pytest.raises(ProcessIsDead):
+        with pytest.raises(ProcessEnded):
             files.list_folder("/")
         process = simulation.process("again")
         files = disk.files(process)
         file = files.open("/a", NEW)
         simulation.kill(process)
         for use in (lambda: files.pwrite(file, b"x", 0), lambda: file.read(1, 0)):
-            with pytest.raises(ProcessIsDead):
+            with pytest.raises(ProcessEnded):
                 use()
 
 
