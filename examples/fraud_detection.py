@@ -20,7 +20,7 @@ PAYMENTS = [
 ]
 
 
-class Watch(Processor[str, Row, str, Row]):
+class FraudDetector(Processor[str, Row, str, Row]):
     """Raises an alarm when a card is in three countries within two minutes."""
 
     def init(self, context: ProcessorContext[str, Row]) -> None:
@@ -46,7 +46,7 @@ def build() -> Topology:
     """Payments in, alarms out."""
     builder = StreamsBuilder().add_state_store(StoreSpec("recent", StoreKind.KEY_VALUE))
     payments = builder.stream("payments", key=str, value=dict)
-    payments.process(Watch, stores=["recent"]).to("alarms", key=str, value=dict)
+    payments.process(FraudDetector, stores=["recent"]).to("alarms", key=str, value=dict)
     return builder.build()
 
 

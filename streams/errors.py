@@ -1,7 +1,7 @@
 """Errors of streams.
 
 MillstreamError
-└── StreamsError                 anything that goes wrong in a streams application
+└── StreamsError                 the base class of all errors of streams applications
     ├── TopologyError            the topology cannot be built; `at` is the user's line
     ├── StreamsConfigError       an unknown or invalid setting of the application
     ├── ProcessingFailed         a user's function failed on a record
@@ -20,7 +20,7 @@ from broker.errors import MillstreamError
 
 
 class StreamsError(MillstreamError):
-    """Anything that goes wrong in a streams application."""
+    """The base class of all errors of streams applications."""
 
 
 class TopologyError(StreamsError):

@@ -103,15 +103,15 @@ def is_json_type(given: Any) -> bool:
     if isinstance(given, str) or given is None:
         return False
     try:
-        found = inspect.type_info(given)
+        info = inspect.type_info(given)
     except NameError:
         return True
     except TypeError:
         # A union whose parts cannot be distinguished; JsonCodec raises the reason.
         return _is_union(given) or isinstance(given, type)
-    while isinstance(found, inspect.Metadata):
-        found = found.type
-    return isinstance(found, _OBJECTS) or (bool(get_args(given)) and isinstance(found, _CONTAINERS))
+    while isinstance(info, inspect.Metadata):
+        info = info.type
+    return isinstance(info, _OBJECTS) or (bool(get_args(given)) and isinstance(info, _CONTAINERS))
 
 
 def is_plain_json(given: Any) -> bool:

@@ -411,7 +411,9 @@ def _history_ms(state: TableState) -> int | None:
     """The history of the table, or the shortest history of the tables that it is derived from."""
     if state.store is not None:
         return state.store.history_ms
-    known = [found for parent in state.parents if (found := _history_ms(parent)) is not None]
+    known = [
+        history_ms for parent in state.parents if (history_ms := _history_ms(parent)) is not None
+    ]
     return min(known, default=None)
 
 

@@ -78,7 +78,7 @@ class TableSourceStep(Step):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class GlobalTableStep(Step):
-    """Keep a whole topic in a store of every instance."""
+    """Load a whole topic into a store of every instance."""
 
     source_name: str
     topic: str

@@ -204,5 +204,5 @@ def _windows_above(step: Step) -> Windows | None:
         return step.windows
     if isinstance(step, SourceStep | RepartitionStep):
         return None
-    found: list[Any] = [w for w in map(_windows_above, step.parents) if w is not None]
-    return max(found, key=lambda windows: getattr(windows, "grace_ms", -1), default=None)
+    candidates: list[Any] = [w for w in map(_windows_above, step.parents) if w is not None]
+    return max(candidates, key=lambda windows: getattr(windows, "grace_ms", -1), default=None)

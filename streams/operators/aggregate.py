@@ -34,8 +34,8 @@ def open_table(context: NodeContext, store: str, *, versioned: bool) -> tuple[Ge
     history = cast("VersionedStore[object, object]", context.store(store))
 
     def get(key: object) -> tuple[object, int] | None:
-        found = history.get(key)
-        return None if found is None else (found.value, found.timestamp_ms)
+        version = history.get(key)
+        return None if version is None else (version.value, version.timestamp_ms)
 
     def put(key: object, value: object, timestamp_ms: int) -> int:
         history.put(key, value, timestamp_ms)
@@ -78,12 +78,12 @@ class Aggregate:
             if key is None or value is None:
                 drop(NULL_KEY_OR_VALUE)
                 return
-            found = get(key)
-            if found is None:
+            row = get(key)
+            if row is None:
                 old, newest_ms = None, timestamp_ms
                 aggregate = adder(key, value, initializer())
             else:
-                old, newest_ms = found
+                old, newest_ms = row
                 if timestamp_ms > newest_ms:
                     newest_ms = timestamp_ms
                 aggregate = adder(key, value, old)
@@ -116,11 +116,11 @@ class Reduce:
             if key is None or value is None:
                 drop(NULL_KEY_OR_VALUE)
                 return
-            found = get(key)
-            if found is None:
+            row = get(key)
+            if row is None:
                 old, newest_ms, reduced = None, timestamp_ms, value
             else:
-                old, newest_ms = found
+                old, newest_ms = row
                 if timestamp_ms > newest_ms:
                     newest_ms = timestamp_ms
                 reduced = reducer(old, value)

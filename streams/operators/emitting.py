@@ -78,8 +78,8 @@ def open_emitted(context: NodeContext, store: str, newest: Getter) -> Getter:
 
 def _cached_changes(context: NodeContext, store: str) -> dict[Hashable, _CachedChange]:
     """The cached changes of a store; the key that changed longest ago is first."""
-    found: dict[Hashable, _CachedChange] = context.shared(f"{store}-cached-changes", dict)
-    return found
+    changes: dict[Hashable, _CachedChange] = context.shared(f"{store}-cached-changes", dict)
+    return changes
 
 
 def _open_cached(context: NodeContext, store: str, send_old: bool) -> Emit:

@@ -34,11 +34,11 @@ class GlobalJoin:
                 if not left or key is not None:
                     drop("a record that is mapped to no key cannot be joined")
                     return
-                found = None
+                row = None
             else:
-                found = get(mapped)
-            if found is not None:
-                forward(key, join(key, value, found[0]), timestamp_ms, headers)
+                row = get(mapped)
+            if row is not None:
+                forward(key, join(key, value, row[0]), timestamp_ms, headers)
             elif left:
                 forward(key, join(key, value, None), timestamp_ms, headers)
 

@@ -99,10 +99,12 @@ class PendingRecords:
             for store_key in self._remove_expired(side, stream_time_ms)
         ]
         store_keys.sort()
-        found: list[Unmatched] = []
+        unmatched_records: list[Unmatched] = []
         for store_key in store_keys:
-            found.extend(self._serdes.unmatched(store_key, self._store.delete(store_key) or b""))
-        return found
+            unmatched_records.extend(
+                self._serdes.unmatched(store_key, self._store.delete(store_key) or b"")
+            )
+        return unmatched_records
 
     def _is_first_expired(self, side: int, stream_time_ms: int) -> bool:
         queue, keys = self._queues[side], self._keys

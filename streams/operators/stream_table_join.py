@@ -61,9 +61,9 @@ class StreamTableJoin:
                 return get(key)
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            found = None if key is None else get_as_of(key, timestamp_ms)
-            if found is not None:
-                forward(key, join(key, value, found[0]), timestamp_ms, headers)
+            row = None if key is None else get_as_of(key, timestamp_ms)
+            if row is not None:
+                forward(key, join(key, value, row[0]), timestamp_ms, headers)
             elif left:
                 forward(key, join(key, value, None), timestamp_ms, headers)
 

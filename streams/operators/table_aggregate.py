@@ -89,8 +89,8 @@ class TableAggregate:
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             added, subtracted, _ = cast("Change", value)
-            found = get(key)
-            old, newest_ms = (None, timestamp_ms) if found is None else found
+            row = get(key)
+            old, newest_ms = (None, timestamp_ms) if row is None else row
             newest_ms = max(newest_ms, timestamp_ms)
             aggregate = old
             if subtracted is not None and aggregate is not None:
@@ -99,7 +99,7 @@ class TableAggregate:
                 if aggregate is None:
                     aggregate = initializer()
                 aggregate = adder(key, added, aggregate)
-            if send_old and found is not None and aggregate is old:
+            if send_old and row is not None and aggregate is old:
                 old = cast("tuple[object, int]", get(key))[
                     0
                 ]  # the aggregate may have been changed in place

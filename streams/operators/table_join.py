@@ -55,15 +55,15 @@ class TableJoinSide:
             if latest_only and not latest:
                 drop(OUT_OF_ORDER)
                 return
-            found = get(key)
-            if found is None:
+            row = get(key)
+            if row is None:
                 if not other_optional or (new is None and old is None):
                     return
                 other = None
                 has_result = False
             else:
-                other = found[0]
-                timestamp_ms = max(timestamp_ms, found[1])
+                other = row[0]
+                timestamp_ms = max(timestamp_ms, row[1])
                 has_result = own_optional
             result = join(key, new, other) if has_result or new is not None else None
             old_result = None

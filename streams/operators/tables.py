@@ -63,8 +63,8 @@ def _open_with_store(context: NodeContext, spec: StoreSpec, *, send_old: bool) -
         if key is None:
             drop("null key")
             return
-        found = get(key)
-        old = None if found is None else found[0]
+        row = get(key)
+        old = None if row is None else row[0]
         emit(key, value, old, timestamp_ms, headers, put(key, value, timestamp_ms))
 
     return with_old if needs_old_values(context, spec, send_old=send_old) else without_old
@@ -153,15 +153,15 @@ def open_old_values(
         newest = cast("VersionedStore[object, object]", context.store(spec.name)).get
 
         def old_version(key: object) -> object:
-            found = newest(key)
-            return None if found is None else found.value
+            version = newest(key)
+            return None if version is None else version.value
 
         return old_version
     get = cast("TimestampedKeyValueStore[object, object]", context.store(spec.name)).get
 
     def old_value(key: object) -> object:
-        found = get(key)
-        return None if found is None else found[0]
+        row = get(key)
+        return None if row is None else row[0]
 
     return old_value
 
@@ -319,9 +319,9 @@ class TransformedView:
         transform = open_transformer(context, self.supplier)
 
         def get(key: object) -> tuple[object, int] | None:
-            found = above(key)
-            value = transform(key, None if found is None else found[0])
-            return None if value is None else (value, NO_TIME if found is None else found[1])
+            row = above(key)
+            value = transform(key, None if row is None else row[0])
+            return None if value is None else (value, NO_TIME if row is None else row[1])
 
         return get
 
@@ -330,8 +330,8 @@ class TransformedView:
         above, transform = self.parent.open_as_of(context), open_transformer(context, self.supplier)
 
         def get(key: object, timestamp_ms: int) -> tuple[object, int] | None:
-            found = above(key, timestamp_ms)
-            value = transform(key, None if found is None else found[0])
-            return None if value is None else (value, NO_TIME if found is None else found[1])
+            row = above(key, timestamp_ms)
+            value = transform(key, None if row is None else row[0])
+            return None if value is None else (value, NO_TIME if row is None else row[1])
 
         return get

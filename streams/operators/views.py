@@ -56,8 +56,8 @@ class StoreView:
         newest = cast("VersionedStore[object, object]", context.store(self.store)).get
 
         def get(key: object) -> tuple[object, int] | None:
-            found = newest(key)
-            return None if found is None else (found.value, found.timestamp_ms)
+            version = newest(key)
+            return None if version is None else (version.value, version.timestamp_ms)
 
         return get
 
@@ -69,8 +69,8 @@ class StoreView:
         at = cast("VersionedStore[object, object]", context.store(self.store)).get_as_of
 
         def get(key: object, timestamp_ms: int) -> tuple[object, int] | None:
-            found = at(key, timestamp_ms)
-            return None if found is None else (found.value, found.timestamp_ms)
+            version = at(key, timestamp_ms)
+            return None if version is None else (version.value, version.timestamp_ms)
 
         return get
 
@@ -100,11 +100,11 @@ class DerivedView:
         above, derive = self.parent.open(context, emitted=emitted), self.derive
 
         def get(key: object) -> tuple[object, int] | None:
-            found = above(key)
-            if found is None:
+            row = above(key)
+            if row is None:
                 return None
-            value = derive(key, found[0])
-            return None if value is None else (value, found[1])
+            value = derive(key, row[0])
+            return None if value is None else (value, row[1])
 
         return get
 
@@ -113,10 +113,10 @@ class DerivedView:
         above, derive = self.parent.open_as_of(context), self.derive
 
         def get(key: object, timestamp_ms: int) -> tuple[object, int] | None:
-            found = above(key, timestamp_ms)
-            if found is None:
+            row = above(key, timestamp_ms)
+            if row is None:
                 return None
-            value = derive(key, found[0])
-            return None if value is None else (value, found[1])
+            value = derive(key, row[0])
+            return None if value is None else (value, row[1])
 
         return get

@@ -70,12 +70,12 @@ class WindowAggregate:
             elif end <= time.ms - grace:
                 drop(late(start, end, time.ms))
                 return
-            found = get(key, start)
-            if found is None:
+            row = get(key, start)
+            if row is None:
                 old, newest_ms = None, timestamp_ms
                 aggregate = adder(key, value, initializer())
             else:
-                old, newest_ms = found
+                old, newest_ms = row
                 if timestamp_ms > newest_ms:
                     newest_ms = timestamp_ms
                 aggregate = adder(key, value, old)
@@ -102,12 +102,12 @@ class WindowAggregate:
         def update(
             key: object, value: object, timestamp_ms: int, headers: Headers, start: int, end: int
         ) -> None:
-            found = get(key, start)
-            if found is None:
+            row = get(key, start)
+            if row is None:
                 old, newest_ms = None, timestamp_ms
                 aggregate = adder(key, value, initializer())
             else:
-                old, newest_ms = found
+                old, newest_ms = row
                 if timestamp_ms > newest_ms:
                     newest_ms = timestamp_ms
                 aggregate = adder(key, value, old)

@@ -303,7 +303,7 @@ class Task:
             self._handle_error(error, node)
 
     def _handle_error(self, error: Exception, node: str) -> None:
-        """Pass an error to the handler; `node` is used if the failed node is not found."""
+        """Pass an error to the handler; `node` is used if the failed node is unknown."""
         failed = find_failed_node(error, self._nodes.functions)
         if failed is None:
             time_ms = self._context.current.time_ms

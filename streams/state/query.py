@@ -83,25 +83,25 @@ class WindowQuery(Generic[K, R]):
 
     def fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, R]]:
         """(start, value) of a key's windows that start in [from, to], oldest first."""
-        found = [view.fetch(key, from_ms, to_ms) for view in self._views]
-        return merge(*found, key=lambda entry: entry[0])
+        parts = [view.fetch(key, from_ms, to_ms) for view in self._views]
+        return merge(*parts, key=lambda entry: entry[0])
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, R]]:
         """Like `fetch`, newest first."""
-        found = [view.backward_fetch(key, from_ms, to_ms) for view in self._views]
-        return merge(*found, key=lambda entry: entry[0], reverse=True)
+        parts = [view.backward_fetch(key, from_ms, to_ms) for view in self._views]
+        return merge(*parts, key=lambda entry: entry[0], reverse=True)
 
     def fetch_keys(
         self, first: K | None, last: K | None, from_ms: int, to_ms: int
     ) -> Iterator[tuple[Windowed[K], R]]:
         """Windows of a range of keys that start in [from, to]."""
-        found = [view.fetch_keys(first, last, from_ms, to_ms) for view in self._views]
-        return merge(*found, key=self._by_key)
+        parts = [view.fetch_keys(first, last, from_ms, to_ms) for view in self._views]
+        return merge(*parts, key=self._by_key)
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[K], R]]:
         """Windows of all keys that start in [from, to], by start and then by key."""
-        found = [view.fetch_all(from_ms, to_ms) for view in self._views]
-        return merge(*found, key=lambda entry: (entry[0].start_ms, self._by_key(entry)))
+        parts = [view.fetch_all(from_ms, to_ms) for view in self._views]
+        return merge(*parts, key=lambda entry: (entry[0].start_ms, self._by_key(entry)))
 
     def all(self) -> Iterator[tuple[Windowed[K], R]]:
         """All windows, by key and then by start."""
@@ -125,8 +125,8 @@ class SessionQuery(Generic[K, R]):
         self, key: K, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[K], R]]:
         """Sessions of a key that end and start within these limits, by end and then by start."""
-        found = [view.find_sessions(key, earliest_end_ms, latest_start_ms) for view in self._views]
-        return merge(*found, key=lambda entry: (entry[0].end_ms, entry[0].start_ms))
+        parts = [view.find_sessions(key, earliest_end_ms, latest_start_ms) for view in self._views]
+        return merge(*parts, key=lambda entry: (entry[0].end_ms, entry[0].start_ms))
 
     def fetch(self, key: K) -> Iterator[tuple[Windowed[K], R]]:
         """All sessions of a key."""
@@ -134,8 +134,8 @@ class SessionQuery(Generic[K, R]):
 
     def sessions_ended(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[K], R]]:
         """Sessions of all keys that end in [from, to], by end."""
-        found = [view.sessions_ended(from_ms, to_ms) for view in self._views]
-        return merge(*found, key=lambda entry: entry[0].end_ms)
+        parts = [view.sessions_ended(from_ms, to_ms) for view in self._views]
+        return merge(*parts, key=lambda entry: entry[0].end_ms)
 
     def all(self) -> Iterator[tuple[Windowed[K], R]]:
         """All sessions, by key, end and start."""
@@ -169,10 +169,10 @@ class VersionedQuery(Generic[K, R]):
         newest_first: bool = True,
     ) -> Iterator[VersionedRecord]:
         """The versions that are valid at some time in a range."""
-        found = [
+        parts = [
             view.versions(key, from_ms, to_ms, newest_first=newest_first) for view in self._views
         ]
-        return merge(*found, key=lambda record: record.timestamp_ms, reverse=newest_first)
+        return merge(*parts, key=lambda record: record.timestamp_ms, reverse=newest_first)
 
     def all(self) -> Iterator[tuple[K, VersionedRecord]]:
         """The latest version of every key that has one."""
