@@ -18,9 +18,10 @@ from broker.machine import Machine, on_clock
 from broker.rest import HttpServer
 from connect.config.connector_file import ConnectorFile
 from connect.config.worker_config import WorkerConfig, parse_listener
+from connect.config_def import with_prefix
 from connect.errors import ConfigError, ConnectError
 from connect.herder import Herder, HerderParts
-from connect.herder.assignment import SingleWorker
+from connect.herder.assignment import Assignment
 from connect.plugins import Plugins
 from connect.rest import connect_application
 from connect.runtime.worker import Worker
@@ -139,7 +140,7 @@ class ConnectServer:
                 self._on_topic,
             )
         )
-        assignment = SingleWorker("")
+        assignment = Assignment("")
         self._herder = Herder(
             HerderParts(
                 self._config,
@@ -213,12 +214,7 @@ class ConnectServer:
     def _state_topic(self, what: str, partitions: int) -> StateTopic | None:
         if not self._config.distributed:
             return None
-        prefix = f"{what}.storage."
-        settings = {
-            name.removeprefix(prefix): text
-            for name, text in self._config.originals.items()
-            if name.startswith(prefix)
-        }
+        settings = with_prefix(f"{what}.storage.", self._config.originals)
         spec = TopicSpec(
             settings["topic"],
             partitions,

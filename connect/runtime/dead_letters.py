@@ -36,10 +36,11 @@ from broker.client.api import (
     RecordMetadata,
 )
 from broker.errors import BrokerError, CorruptBatchError, MillstreamError, RequestTimeout
+from connect.config.connector import ErrorSettings
 from connect.errors import ConnectError
 from connect.retries import RETRY_MS, is_transient
 from connect.runtime.class_names import class_name
-from connect.runtime.error_handling import ErrorSettings, RecordFailure, Stage, place_of
+from connect.runtime.error_handling import RecordFailure, Stage, place_of
 from connect.runtime.metrics import ErrorCounts
 from connect.runtime.topic_creation import clamped_replication, create_if_missing
 from connect.state.task_state import TaskId

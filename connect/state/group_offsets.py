@@ -29,7 +29,7 @@ HAS_MEMBERS = frozenset(
 ShownOffset = tuple[Mapping[str, object], Mapping[str, object] | None]
 
 
-def group_of(name: str, config: Mapping[str, str]) -> str:
+def group_of(name: str, config: Mapping[str, str | None]) -> str:
     """The consumer group of a sink connector."""
     return config.get("consumer.override.group.id") or f"connect-{name}"
 
