@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, TypeVar, cast
 
-from broker.client.api import Admin, Consumer
-from broker.client.bulk import BulkProducer
 from broker.client.classic_group_member import GroupConfig
+from broker.client.cluster_admin import Admin
 from broker.client.config import ClusterConfig, NetworkConfig, ProducerConfig
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.opening import Target, admin, consumer, producer
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.errors import ConfigError as ClientConfigError
 from connect.config_def import ConfigType, parse_type, with_prefix
 from connect.errors import ConfigError
@@ -58,7 +59,7 @@ class Clients:
     target: Target
     worker_config: Mapping[str, str] = field(default_factory=dict)
 
-    def producer(self, connector: Mapping[str, str], **defaults: object) -> BulkProducer:
+    def producer(self, connector: Mapping[str, str], **defaults: object) -> Producer:
         """A producer of a connector; the user's settings override the defaults."""
         return self._open("producer", producer, connector, defaults)
 

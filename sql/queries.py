@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from broker import concurrency
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.client.opening import Target, admin
 from broker.clock import Clock
 from broker.errors import (

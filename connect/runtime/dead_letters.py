@@ -27,14 +27,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from broker import stack_traces
-from broker.client.api import (
-    Admin,
-    ConsumerRecord,
-    DeliveryCallback,
-    NewTopic,
-    Producer,
-    RecordMetadata,
-)
+from broker.client.api import ConsumerRecord, DeliveryCallback, NewTopic, RecordMetadata
+from broker.client.cluster_admin import Admin
+from broker.client.record_producer import Producer
 from broker.errors import BrokerError, CorruptBatchError, MillstreamError, RequestTimeout
 from connect.config.connector import ErrorSettings
 from connect.errors import ConnectError

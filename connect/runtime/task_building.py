@@ -5,8 +5,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from broker.client.api import Admin, Consumer, GroupMetadata
-from broker.client.bulk import BulkProducer
+from broker.client.api import GroupMetadata
+from broker.client.cluster_admin import Admin
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from connect.api import Connector, Converter, HeaderConverter, SinkTask, SourceTask
@@ -154,7 +156,7 @@ class TaskBuilder:
         )
         return SourceRunner(setup, context, delivery, opened.pop_all().close)
 
-    def _producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
+    def _producer(self, request: TaskRequest, opened: ExitStack) -> Producer:
         settings: dict[str, object] = {"max_block_ms": SEND_BLOCK_MS}
         if self.config.exactly_once:
             # A transaction with a failed send could only be aborted.
@@ -248,7 +250,7 @@ class TaskBuilder:
         with self.clients.admin(request.connector) as admin:
             admin.remove_group_members(member.group_id, [member.member_id]).all()
 
-    def _dead_letter_producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
+    def _dead_letter_producer(self, request: TaskRequest, opened: ExitStack) -> Producer:
         return self._opened(
             opened,
             self.clients.producer(
@@ -268,7 +270,7 @@ class TaskBuilder:
         opened.callback(admin.close)
         return admin
 
-    def _opened(self, opened: ExitStack, producer: BulkProducer) -> BulkProducer:
+    def _opened(self, opened: ExitStack, producer: Producer) -> Producer:
         opened.callback(producer.close, CLOSE_TIMEOUT_MS)
         return producer
 

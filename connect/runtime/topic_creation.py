@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Sequence
 
-from broker.client.api import Admin, NewTopic
+from broker.client.api import NewTopic
+from broker.client.cluster_admin import Admin
 from broker.errors import BrokerError, ErrorCode
 from connect.config.topic_groups import TopicGroup
 from connect.errors import ConnectError

@@ -13,7 +13,6 @@ configurations and, for task.shutdown.graceful.timeout.ms, to stop it.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Self
 
 from broker import concurrency, garbage
@@ -290,10 +289,5 @@ class Worker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

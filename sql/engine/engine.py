@@ -15,12 +15,11 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from broker import concurrency
-from broker.client.api import Producer
 from broker.client.opening import Target, producer
+from broker.client.record_producer import Producer
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from broker.files import FileSystem
@@ -281,12 +280,7 @@ class Engine:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from broker import concurrency
 from broker.batch.codec import Record, decode_records, encode_batch
 from broker.batch.records import Row
-from broker.client.api import Producer, RecordMetadata
+from broker.client.api import RecordMetadata
 from broker.client.partitioner import POSITIVE, murmur2
+from broker.client.record_producer import Producer
 from broker.errors import BrokerError, ErrorCode, MillstreamError
 from broker.model import TopicPartition
 from streams.errors import ProductionFailed, TaskMigrated

@@ -14,8 +14,9 @@ from time import perf_counter_ns  # for metrics only: decisions are by the clock
 from typing import Protocol
 
 from broker import concurrency, garbage
-from broker.client.api import Consumer, Producer, RebalanceListener
-from broker.client.record_consumer import WokenUp
+from broker.client.api import RebalanceListener
+from broker.client.record_consumer import Consumer, WokenUp
+from broker.client.record_producer import Producer
 from broker.errors import (
     ConnectionFailed,
     CorruptBatchError,

@@ -7,8 +7,9 @@ up in the worker's topic: a connector that gets its own topic continues where it
 from collections.abc import Iterable, Sequence
 
 from broker import concurrency
-from broker.client.api import Delivery, Producer
 from broker.client.opening import Target
+from broker.client.produced_batch import Delivery
+from broker.client.record_producer import Producer
 from broker.client.remote import servers_of
 from connect.config.worker_config import WorkerConfig
 from connect.state.offsets import Offset, OffsetStore, Partition, SourceOffset, TopicOffsets

@@ -6,8 +6,8 @@ from contextlib import nullcontext
 from random import Random
 from typing import TYPE_CHECKING
 
-from broker.client.api import Consumer
 from broker.client.opening import admin
+from broker.client.record_consumer import Consumer
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
 from broker.registry.registry import Registry
@@ -288,7 +288,7 @@ def has_schemas(scenario: Scenario) -> bool:
 def positions(consumer: Consumer) -> dict[TopicPartition, int]:
     """The fetch positions of a consumer."""
     # Without the lock, because no thread runs.
-    states = consumer._positions._states  # type: ignore[attr-defined] # noqa: SLF001
+    states = consumer._positions._states  # noqa: SLF001
     return {tp: each.fetch_offset for tp, each in states.items()}
 
 

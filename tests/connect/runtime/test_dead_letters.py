@@ -9,7 +9,8 @@ import pytest
 
 from broker import Broker
 from broker.client import admin, consumer, producer
-from broker.client.api import ConsumerRecord, NewTopic, Producer
+from broker.client.api import ConsumerRecord, NewTopic
+from broker.client.record_producer import Producer
 from broker.clock import ManualClock
 from broker.errors import BrokerError, ErrorCode, MillstreamError, RequestTimeout
 from broker.model import TopicPartition
