@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 from broker.client.api import GroupMetadata
 from broker.client.cluster_admin import Admin
@@ -11,7 +11,7 @@ from broker.client.record_consumer import Consumer
 from broker.client.record_producer import Producer
 from broker.clock import Clock
 from broker.errors import MillstreamError
-from connect.api import Connector, Converter, HeaderConverter, SinkTask, SourceTask
+from connect.api import Converter, HeaderConverter, SinkTask, SourceTask
 from connect.clients import LONGEST_MS, Clients
 from connect.config.connector import (
     ConnectorConfig,
@@ -22,7 +22,8 @@ from connect.config.connector import (
 from connect.config.worker_config import WorkerConfig
 from connect.config_def import with_prefix
 from connect.errors import ConfigError, ConnectError, RetriableError
-from connect.plugin_finder import PluginFinder, PluginKind
+from connect.plugin_finder import PluginKind
+from connect.plugins import Plugins
 from connect.retries import is_transient, retry_until_stopped
 from connect.runtime.conversion import Converters, Transform
 from connect.runtime.dead_letters import DeadLetterClients, DeadLetters, create_topic
@@ -66,29 +67,13 @@ class TaskRequest:
     confirm: Callable[[], None] = lambda: None
 
 
-class WorkerPlugins(PluginFinder, Protocol):
-    """The plugins, as a worker needs them."""
-
-    def connector(self, name: str) -> type[Connector]:
-        """The class of a connector; ConfigError if there is none."""
-        ...
-
-    def kind_of(self, name: str) -> PluginKind | None:
-        """SOURCE or SINK for the name of a connector; None for other names."""
-        ...
-
-    def task_name(self, connector: str) -> str:
-        """The class name of a connector's tasks, for task configurations."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class TaskBuilder:
     """Creates the tasks of one worker."""
 
     clients: Clients
     config: WorkerConfig
-    plugins: WorkerPlugins
+    plugins: Plugins
     offsets: OffsetStores
     clock: Clock
 

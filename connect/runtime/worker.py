@@ -25,12 +25,13 @@ from connect.config.hidden_settings import HiddenSettings
 from connect.config.worker_config import WorkerConfig
 from connect.errors import AlreadyExists, ConnectError, NotFound
 from connect.plugin_finder import PluginKind
+from connect.plugins import Plugins
 from connect.runtime.connector_thread import ConnectorThread
 from connect.runtime.metrics_text import ConnectorMetrics, metrics_text
 from connect.runtime.source.offset_stores import OffsetStores
 from connect.runtime.source.setup import StoredOffsets
 from connect.runtime.startup_counts import CountedStart, StartupCounts
-from connect.runtime.task_building import TaskBuilder, TaskRequest, WorkerPlugins
+from connect.runtime.task_building import TaskBuilder, TaskRequest
 from connect.runtime.task_thread import TaskThread
 from connect.state.offsets import OffsetStore
 from connect.state.task_state import StatusListener, TargetState, TaskId
@@ -52,7 +53,7 @@ class Worker:
         self,
         target: Target,
         config: WorkerConfig,
-        plugins: WorkerPlugins,
+        plugins: Plugins,
         offsets: OffsetStore,
         clock: Clock | None = None,
         on_topic: Callable[[TaskId, str], None] = ignore_topic,
