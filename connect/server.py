@@ -215,9 +215,9 @@ class ConnectServer:
             return None
         settings = with_prefix(f"{what}.storage.", self._config.originals)
         spec = TopicSpec(
-            settings["topic"],
+            getattr(self._config, f"{what}_storage_topic"),
             partitions,
-            int(settings.get("replication.factor", 3)),
+            getattr(self._config, f"{what}_storage_replication_factor"),
             {name: text for name, text in settings.items() if name not in NOT_OF_TOPICS},
         )
         return StateTopic(self._target, spec, options=self._options)

@@ -96,7 +96,7 @@ class WorkerConfig:
         _warn_of_unknown(resolved, definition)
         values = definition.parse(resolved)
         named = {name.replace(".", "_"): value for name, value in values.items()}
-        paths = AllowedPaths(definition.parse(resolved).strings("connector.allowed.paths") or ["."])
+        paths = AllowedPaths(values.strings("connector.allowed.paths") or ["."])
         config = cls(**named, originals=resolved, allowed_paths=paths)  # type: ignore[arg-type]
         for listener in config.listeners:
             parse_listener(listener)
