@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from types import GeneratorType, TracebackType
+from types import GeneratorType
 from typing import Final, Self
 
 from broker import concurrency
@@ -187,12 +187,7 @@ class Broker:
     def __enter__(self) -> Self:
         return self if self._state is not None else self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def advertise(self, listener: str, host: str, port: int) -> None:

@@ -70,7 +70,7 @@ class Match(Protocol):
         ...
 
 
-class Engine(Protocol):
+class PatternEngine(Protocol):
     """What the compiled patterns of all three have."""
 
     def search(self, text: str, pos: int, /) -> Match | None:
@@ -120,7 +120,7 @@ class Pattern:
         self.pattern = source
         self.groups = compiled.groups
         self.groupindex = dict(compiled.groupindex)
-        self._quick = cast(Engine, compiled)
+        self._quick = cast(PatternEngine, compiled)
         self._flags = flags
         self._simpler = without_line_ends or source
         self._engines: tuple[_Linear | None, _Limited] | None = None
@@ -176,7 +176,7 @@ class Pattern:
             )
         return self._engines
 
-    def _engine(self, text: str) -> Engine:
+    def _engine(self, text: str) -> PatternEngine:
         linear, limited = self._prepared()
         plain = self._simpler is self.pattern
         if linear is None or not linear.suits(text, any_line_ends=plain):

@@ -16,7 +16,6 @@ import sys
 import termios
 import time
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from broker.errors import MillstreamError
@@ -58,12 +57,7 @@ class LineWriter:
                 self._watch(self._fd)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Restore the pipe."""
         if self._fd is not None and self._pipe_bytes is not None:
             with suppress(OSError):

@@ -239,7 +239,7 @@ def set_max_timestamp(view: memoryview, position: int, timestamp_ms: int) -> Non
 
 
 @dataclass(slots=True)
-class Columns:
+class BatchColumns:
     """A batch's records by column: one buffer, and where in it each key and value lies.
 
     Nulls have start and end -1. `headers` is None when no record has any.
@@ -291,7 +291,9 @@ def decode_lists(view: Buffer, position: int = 0, *, bytes_max: int | None = Non
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
 
 
-def decode_columns(view: Buffer, position: int = 0, *, bytes_max: int | None = None) -> Columns:
+def decode_columns(
+    view: Buffer, position: int = 0, *, bytes_max: int | None = None
+) -> BatchColumns:
     """The records of the batch at a position as columns, no object per record."""
     header, data = _section(view, position, bytes_max)
     count = header.record_count
@@ -302,7 +304,7 @@ def decode_columns(view: Buffer, position: int = 0, *, bytes_max: int | None = N
     except ValueError as error:
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
     key_starts, key_ends, value_starts, value_ends = ints
-    return Columns(data, *longs, key_starts, key_ends, value_starts, value_ends, headers)
+    return BatchColumns(data, *longs, key_starts, key_ends, value_starts, value_ends, headers)
 
 
 def _surroundings(header: BatchHeader) -> Section:
@@ -443,9 +445,9 @@ def read_control(record: Record) -> tuple[bool, int]:
 
 
 __all__ = [
+    "BatchColumns",
     "BatchFields",
     "BatchHeader",
-    "Columns",
     "Record",
     "RecordFacts",
     "check_batch_at",

@@ -113,7 +113,7 @@ class ConsumerMember:
 
 
 @dataclass(slots=True)
-class Changes:
+class UnsavedChanges:
     """What is not on disk yet; members by id."""
 
     epoch: bool = False
@@ -155,7 +155,7 @@ class ConsumerGroup:
         self.target_since_ms = 0
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Partitions] = {}
-        self.changes = Changes()
+        self.changes = UnsavedChanges()
         self._rules = rules
         self._clock = clock
         self._find_topic = find_topic
@@ -493,7 +493,7 @@ class ConsumerGroup:
     def restored(self) -> None:
         """All records are replayed: work out what follows from them; sessions start now."""
         now_ms = self._clock.monotonic_ms()
-        self.changes = Changes()
+        self.changes = UnsavedChanges()
         self._owners.clear()
         self._subscribers.clear()
         self._static.clear()

@@ -19,7 +19,7 @@ Codes = list[ErrorCode]
 
 
 @dataclass(frozen=True, slots=True)
-class Committer:
+class CommittingMember:
     """The group that commits offsets, and the member that does it: epoch -1 for none."""
 
     group_id: str
@@ -67,7 +67,7 @@ class GroupOffsets:
 
     def commit(
         self,
-        committer: Committer,
+        committer: CommittingMember,
         offsets: Sequence[NewOffset],
         *,
         retention_ms: int = -1,
@@ -87,7 +87,7 @@ class GroupOffsets:
         failed = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * len(codes)
         return self._log.answer_when_durable(written, codes, failed=lambda: failed)
 
-    def _refuse(self, committer: Committer, *, transactional: bool) -> ErrorCode:
+    def _refuse(self, committer: CommittingMember, *, transactional: bool) -> ErrorCode:
         """Why this member may not commit, if so."""
         group = self._find_group(committer.group_id)
         if group is None:

@@ -13,11 +13,11 @@ from typing import TypeVar
 from broker.config import MINUTE_MS, BrokerConfig
 from broker.coordinator.consumer_group import (
     JOIN_EPOCH,
-    Changes,
     ConsumerGroup,
     ConsumerGroupRules,
     Heartbeat,
     HeartbeatResult,
+    UnsavedChanges,
 )
 from broker.coordinator.group import ClassicGroup, GroupRules, GroupState, Saved
 from broker.coordinator.group_descriptions import (
@@ -263,7 +263,7 @@ class GroupCoordinator:
         if not group.changes:
             return None
         written = self._append(group.group_id, [*before, *consumer_group_records(group)])
-        group.changes = Changes()
+        group.changes = UnsavedChanges()
         return written
 
     # --- administration -----------------------------------------------------------------------

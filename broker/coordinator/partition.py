@@ -31,7 +31,7 @@ class Role(Enum):
     LEADER = "leader"
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """A record's offset, with its timestamp, and the leader epoch it was written in."""
 
     offset: int
@@ -165,27 +165,27 @@ class Partition:
 
     # --- looking up ---------------------------------------------------------------------------
 
-    def first_place(self) -> Place:
+    def first_place(self) -> RecordPosition:
         """Where the partition begins."""
         offset = self.log.start_offset
-        return Place(offset, -1, self.log.epoch_at(offset))
+        return RecordPosition(offset, -1, self.log.epoch_at(offset))
 
-    def last_place(self, *, committed: bool) -> Place:
+    def last_place(self, *, committed: bool) -> RecordPosition:
         """Where a reader has read everything."""
-        return Place(self.limit(committed=committed), -1, self.log.leader_epoch)
+        return RecordPosition(self.limit(committed=committed), -1, self.log.leader_epoch)
 
-    def place_of_time(self, timestamp_ms: int, *, committed: bool) -> Place | None:
+    def place_of_time(self, timestamp_ms: int, *, committed: bool) -> RecordPosition | None:
         """The first record of a time or later, if the reader may read it."""
         return self._place(self.log.offset_for_timestamp(timestamp_ms), committed)
 
-    def place_of_max_timestamp(self, *, committed: bool) -> Place | None:
+    def place_of_max_timestamp(self, *, committed: bool) -> RecordPosition | None:
         """The first record with the largest timestamp, if the reader may read it."""
         return self._place(self.log.max_timestamp(), committed)
 
-    def _place(self, found: tuple[int, int] | None, committed: bool) -> Place | None:
+    def _place(self, found: tuple[int, int] | None, committed: bool) -> RecordPosition | None:
         if found is None or found[0] >= self.limit(committed=committed):
             return None
-        return Place(*found, self.log.epoch_at(found[0]))
+        return RecordPosition(*found, self.log.epoch_at(found[0]))
 
     def unread_segments(self) -> list[Segment]:
         """Segments whose files must be read to look up a time."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from broker.coordinator.partition import Partition, Place
+from broker.coordinator.partition import Partition, RecordPosition
 from broker.coordinator.parts import Parts, each
 from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.handlers.partitions import error_code_of
@@ -55,7 +55,7 @@ VERSION_MIN = {
 }
 
 
-NOT_FOUND = Place(-1, -1, -1)
+NOT_FOUND = RecordPosition(-1, -1, -1)
 
 
 def list_offsets(
@@ -154,7 +154,7 @@ def _answer(
     )
 
 
-def _find(partition: Partition, timestamp_ms: int, *, committed: bool) -> Place:
+def _find(partition: Partition, timestamp_ms: int, *, committed: bool) -> RecordPosition:
     if timestamp_ms == LATEST:
         return partition.last_place(committed=committed)
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
-from broker.coordinator.group_offsets import Committer, NewOffset
+from broker.coordinator.group_offsets import CommittingMember, NewOffset
 from broker.coordinator.parts import Parts, batched, each
 from broker.errors import BrokerError, ErrorCode
 from broker.handlers.answers import follow, gather
@@ -113,7 +113,7 @@ def _commit(
     topics: list[wire.OffsetCommitRequestTopic],
 ) -> list[wire.OffsetCommitResponseTopic] | Pending[list[wire.OffsetCommitResponseTopic]]:
     """Commit the offsets of some topics of a request."""
-    committer = Committer(
+    committer = CommittingMember(
         request.group_id,
         request.member_id,
         request.group_instance_id,
@@ -163,7 +163,7 @@ def commit_in_transaction(
 ) -> TxnOffsetCommitResponse | Pending[TxnOffsetCommitResponse]:
     """A group commits offsets that count once the producer's transaction commits."""
     answer = state.groups.offsets.commit(
-        Committer(
+        CommittingMember(
             request.group_id, request.member_id, request.group_instance_id, request.generation_id
         ),
         [

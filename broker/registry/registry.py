@@ -1,7 +1,6 @@
 """Registry: the schema registry in this process, kept in a compacted topic."""
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self, TypeVar
 
 from broker import concurrency
@@ -76,12 +75,7 @@ class Registry:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # What serdes ask (SchemaRegistry).

@@ -13,8 +13,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from broker.client.administration.values import ConfigResource, NewTopic
-from broker.client.api import Admin, Consumer, ConsumerRecord, Producer
+from broker.client.api import ConsumerRecord
+from broker.client.cluster_admin import Admin
 from broker.client.opening import Target, admin, consumer, producer
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.errors import BrokerError, CorruptBatchError, ErrorCode, MillstreamError, RegistryError
 from broker.model import TopicPartition
 from broker.registry import refusals

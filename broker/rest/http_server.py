@@ -3,7 +3,6 @@
 import asyncio
 import socket
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, Self
 
 import uvicorn
@@ -140,12 +139,7 @@ class HttpServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -26,7 +26,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from broker.batch.codec import (
-    Columns,
+    BatchColumns,
     check_batch_at,
     decode_columns,
     decode_records,
@@ -206,7 +206,7 @@ def _enter_keys(
     return True
 
 
-def _readable_columns(batch: memoryview) -> Columns | None:
+def _readable_columns(batch: memoryview) -> BatchColumns | None:
     """The records of a batch; None when they cannot be read, whatever its header says of them.
 
     Brokers of the past accepted such batches. They stay as they are, and the log is compacted
@@ -218,7 +218,7 @@ def _readable_columns(batch: memoryview) -> Columns | None:
         return None
 
 
-def _keys(columns: Columns) -> list[bytes | None]:
+def _keys(columns: BatchColumns) -> list[bytes | None]:
     data = columns.buffer
     spans = zip(columns.key_starts, columns.key_ends, strict=True)
     return [None if start < 0 else data[start:end] for start, end in spans]
@@ -426,7 +426,7 @@ class _GroupCleaning:
     def _new_horizon_ms(self) -> int:
         return self._task.now_ms + self._task.config.delete_retention_ms
 
-    def _kept_rows(self, header: BatchHeader, columns: Columns) -> tuple[list[int], bool]:
+    def _kept_rows(self, header: BatchHeader, columns: BatchColumns) -> tuple[list[int], bool]:
         """The records of a batch to keep, by number, and whether a tombstone is among them."""
         offsets, values, latest = columns.offsets, columns.value_starts, self._map.latest_offset
         lasts = self._map.last_offsets(_keys(columns))

@@ -332,4 +332,3 @@ class Outcome:
         self.steps = simulation.scheduler.steps
         self.acknowledged = sum(map(len, platform.seen.acknowledged.values()))
         self.busiest = simulation.scheduler.busiest
-        self.longest_real_hold_s = max(simulation.world.longest_real.values(), default=0.0)

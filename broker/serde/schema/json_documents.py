@@ -13,7 +13,7 @@ HERE = "file:///"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Subschema:
     """A schema inside a document and the address that its relative $refs start from."""
 
     schema: object
@@ -25,9 +25,9 @@ class JsonDocuments:
 
     def __init__(self, root: object, references: dict[str, object]) -> None:
         """Note the addresses that the documents give to themselves and to their parts."""
-        self.root = Place(root, base_of(root, HERE))
+        self.root = Subschema(root, base_of(root, HERE))
         self._references = references
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, Subschema] = {}
         self._note(root, HERE)
         for name, document in references.items():
             self._note(document, joined(HERE, name))
@@ -41,7 +41,7 @@ class JsonDocuments:
         place = self._places.get(address)
         return None if place is None else place.schema
 
-    def resolve(self, reference: str, base: str) -> Place | None:
+    def resolve(self, reference: str, base: str) -> Subschema | None:
         """What a $ref names; None when it names nothing."""
         address = joined(base, reference)
         if address in self._places:
@@ -52,13 +52,13 @@ class JsonDocuments:
             found = self.named(document)
             if found is None:
                 return None
-            place = Place(found, base_of(found, document))
+            place = Subschema(found, base_of(found, document))
         if not fragment:
             return place
         return follow(place, unquote(fragment)) if fragment.startswith("/") else None
 
     def _note(self, document: object, base: str) -> None:
-        self._places.setdefault(base, Place(document, base_of(document, base)))
+        self._places.setdefault(base, Subschema(document, base_of(document, base)))
         for place in parts(document, base):
             self._places.setdefault(place.base, place)
             for word in ("$anchor", "$dynamicAnchor", "$id", "id"):
@@ -71,17 +71,17 @@ class JsonDocuments:
                     self._places.setdefault(f"{place.base}{anchor}", place)
 
 
-def parts(document: object, base: str) -> Iterator[Place]:
+def parts(document: object, base: str) -> Iterator[Subschema]:
     """All objects of a document with the addresses that hold there, outermost first."""
-    waiting = [Place(document, base)]
+    waiting = [Subschema(document, base)]
     while waiting:
         place = waiting.pop()
         if isinstance(place.schema, list):
-            waiting.extend(Place(each, place.base) for each in place.schema)
+            waiting.extend(Subschema(each, place.base) for each in place.schema)
         if isinstance(place.schema, dict):
             inner = base_of(place.schema, place.base)
-            yield Place(place.schema, inner)
-            waiting.extend(Place(each, inner) for each in place.schema.values())
+            yield Subschema(place.schema, inner)
+            waiting.extend(Subschema(each, inner) for each in place.schema.values())
 
 
 def base_of(schema: object, base: str) -> str:
@@ -102,7 +102,7 @@ def joined(base: str, reference: str) -> str:
         return reference
 
 
-def follow(place: Place, pointer: str) -> Place | None:
+def follow(place: Subschema, pointer: str) -> Subschema | None:
     """What a JSON pointer names inside a document."""
     schema, base = place.schema, place.base
     for token in pointer.split("/")[1:]:
@@ -116,4 +116,4 @@ def follow(place: Place, pointer: str) -> Place | None:
         else:
             return None
         base = base_of(schema, base)
-    return Place(schema, base)
+    return Subschema(schema, base)

@@ -13,7 +13,7 @@ $ref                            the parts of what it names
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from broker.serde.schema.json_documents import Place, base_of
+from broker.serde.schema.json_documents import Subschema, base_of
 from broker.serde.schema.json_schema import Draft, JsonSchema
 
 REFERENCES_MAX = 50
@@ -116,7 +116,7 @@ def parts_of(node: Node, references: int = 0) -> Parts:
     return (*named, *own_parts(node, schema))
 
 
-def referenced(node: Node, place: Place | None, references: int) -> Parts:
+def referenced(node: Node, place: Subschema | None, references: int) -> Parts:
     """The parts of what a $ref names; what is not known is only equal to itself."""
     if place is None:
         return (Part("reference", node, node.schema if isinstance(node.schema, dict) else {}),)
