@@ -331,7 +331,7 @@ class ClassicGroup:
         )
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """A member is alive; an error tells it to join again."""
+        """A member is alive; an error means that it must join again."""
         error = self.check(member_id, instance_id, generation)
         if error is ErrorCode.NONE:
             self.keep_alive(member_id)
