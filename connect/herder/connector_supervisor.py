@@ -74,7 +74,7 @@ class ConnectorWorker(Protocol):
         target: TargetState,
         confirm: Callable[[], None],
     ) -> None:
-        """Start a task on a thread of its own; see TaskRequest for `confirm`."""
+        """Start a task in its own thread; see TaskRequest for `confirm`."""
         ...
 
     def fences_tasks(self, config: Config) -> bool:
