@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, TypeVar, cast
 
-from broker.client.api import Admin, Consumer
-from broker.client.bulk import BulkProducer
 from broker.client.classic_group_member import GroupConfig
+from broker.client.cluster_admin import Admin
 from broker.client.config import ClusterConfig, NetworkConfig, ProducerConfig
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.opening import Target, admin, consumer, producer
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.errors import ConfigError as ClientConfigError
-from connect.config_def import ConfigType, parse_type
+from connect.config_def import ConfigType, parse_type, with_prefix
 from connect.errors import ConfigError
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class Clients:
     target: Target
     worker_config: Mapping[str, str] = field(default_factory=dict)
 
-    def producer(self, connector: Mapping[str, str], **defaults: object) -> BulkProducer:
+    def producer(self, connector: Mapping[str, str], **defaults: object) -> Producer:
         """A producer of a connector; the user's settings override the defaults."""
         return self._open("producer", producer, connector, defaults)
 
@@ -77,25 +78,16 @@ class Clients:
         connector: Mapping[str, str],
         defaults: Mapping[str, object],
     ) -> T:
+        defined = with_prefix(f"{kind}.", self.worker_config)
         named = {
-            **with_prefix(self.worker_config, f"{kind}."),
-            **with_prefix(connector, f"{kind}.override."),
+            **{name: value for name, value in defined.items() if not name.startswith("override.")},
+            **with_prefix(f"{kind}.override.", connector),
         }
         servers = named.pop(SERVERS, None)
         try:
             return opened(servers or self.target, **{**defaults, **client_settings(kind, named)})
         except ClientConfigError as error:
             raise ConfigError(error.message, at=f"settings of a {kind}", hint=error.hint) from error
-
-
-def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The settings with a prefix, without it; "x.override." is not a setting of "x."."""
-    found = {
-        name.removeprefix(prefix): value
-        for name, value in config.items()
-        if name.startswith(prefix)
-    }
-    return {name: value for name, value in found.items() if not name.startswith("override.")}
 
 
 def client_settings(kind: ClientKind, named: Mapping[str, str]) -> dict[str, object]:

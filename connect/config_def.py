@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final, Protocol, Self
+from typing import Final, Protocol, Self, TypeVar
 
 from broker.java.number_text import CONTROLS_AND_SPACE, double_text, parse_double, parse_integer
 from connect.config_validators import (
@@ -34,6 +34,8 @@ from connect.config_validators import (
     shown,
 )
 from connect.errors import ConfigError
+
+T = TypeVar("T")
 
 __all__ = [
     "REQUIRED",
@@ -62,6 +64,7 @@ __all__ = [
     "invalid",
     "parse_type",
     "text_of",
+    "with_prefix",
 ]
 
 
@@ -388,17 +391,12 @@ class _EmbeddedRecommender:
     inner: Recommender
 
     def valid_values(self, name: str, parsed: Mapping[str, object]) -> Sequence[object]:
-        return self.inner.valid_values(name.removeprefix(self.prefix), self._inside(parsed))
+        return self.inner.valid_values(
+            name.removeprefix(self.prefix), with_prefix(self.prefix, parsed)
+        )
 
     def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
-        return self.inner.visible(name.removeprefix(self.prefix), self._inside(parsed))
-
-    def _inside(self, parsed: Mapping[str, object]) -> dict[str, object]:
-        return {
-            name.removeprefix(self.prefix): value
-            for name, value in parsed.items()
-            if name.startswith(self.prefix)
-        }
+        return self.inner.visible(name.removeprefix(self.prefix), with_prefix(self.prefix, parsed))
 
 
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
@@ -426,6 +424,15 @@ _REFUSALS = {
     ConfigType.STRING: "Expected value to be a string, but it was a {}",
     ConfigType.CLASS: "Expected a Class instance or class name.",
 }
+
+
+def with_prefix(prefix: str, config: Mapping[str, T]) -> dict[str, T]:
+    """The settings with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): value
+        for name, value in config.items()
+        if name.startswith(prefix)
+    }
 
 
 def parse_type(name: str, value: object, type_: ConfigType) -> object:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from broker.client.opening import Target, admin
@@ -18,9 +17,10 @@ from broker.machine import Machine, on_clock
 from broker.rest import HttpServer
 from connect.config.connector_file import ConnectorFile
 from connect.config.worker_config import WorkerConfig, parse_listener
+from connect.config_def import with_prefix
 from connect.errors import ConfigError, ConnectError
 from connect.herder import Herder, HerderParts
-from connect.herder.assignment import SingleWorker
+from connect.herder.assignment import Assignment
 from connect.plugins import Plugins
 from connect.rest import connect_application
 from connect.runtime.worker import Worker
@@ -139,7 +139,7 @@ class ConnectServer:
                 self._on_topic,
             )
         )
-        assignment = SingleWorker("")
+        assignment = Assignment("")
         self._herder = Herder(
             HerderParts(
                 self._config,
@@ -213,16 +213,11 @@ class ConnectServer:
     def _state_topic(self, what: str, partitions: int) -> StateTopic | None:
         if not self._config.distributed:
             return None
-        prefix = f"{what}.storage."
-        settings = {
-            name.removeprefix(prefix): text
-            for name, text in self._config.originals.items()
-            if name.startswith(prefix)
-        }
+        settings = with_prefix(f"{what}.storage.", self._config.originals)
         spec = TopicSpec(
-            settings["topic"],
+            getattr(self._config, f"{what}_storage_topic"),
             partitions,
-            int(settings.get("replication.factor", 3)),
+            getattr(self._config, f"{what}_storage_replication_factor"),
             {name: text for name, text in settings.items() if name not in NOT_OF_TOPICS},
         )
         return StateTopic(self._target, spec, options=self._options)
@@ -234,10 +229,5 @@ class ConnectServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -16,7 +16,6 @@ import sys
 import termios
 import time
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from broker.errors import MillstreamError
@@ -57,12 +56,7 @@ class LineWriter:
                 self._watch(self._fd)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._fd is not None and self._pipe_bytes is not None:
             with suppress(OSError):
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, self._pipe_bytes)

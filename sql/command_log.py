@@ -33,8 +33,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.client.administration.values import NewTopic
-from broker.client.api import Consumer, Producer
 from broker.client.opening import Target, admin, consumer, producer
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.errors import BrokerError, ErrorCode, MillstreamError
 from broker.model import TopicPartition
 from sql.errors import SqlError

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from broker import concurrency
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.client.opening import Target, admin
 from broker.clock import Clock
 from broker.errors import (
@@ -278,6 +278,46 @@ class Supervisor:
                 self._failing.pop(action, None)
 
 
+class Restarts:
+    """The failures of a query, and when it is started again; its owner's lock guards it."""
+
+    def __init__(
+        self, application_id: str, clock: Clock, supervisor: Supervisor, policy: RetryPolicy
+    ) -> None:
+        self._application_id = application_id
+        self._clock = clock
+        self._supervisor = supervisor
+        self._policy = policy
+        self._failures: deque[RecordedFailure] = deque(maxlen=policy.failures_kept)
+        self.attempts = 0  # since it last ran
+
+    @property
+    def failures(self) -> tuple[RecordedFailure, ...]:
+        """The latest failures, oldest first."""
+        return tuple(self._failures)
+
+    def failed(
+        self,
+        message: str,
+        kind: FailureType,
+        start: Callable[[], None],
+        trace: BaseException | None = None,
+    ) -> None:
+        """Record and log a failure, and call `start` after a time."""
+        self._failures.append(RecordedFailure(self._clock.now_ms(), message, kind))
+        wait_ms = self._policy.wait_ms(self.attempts)
+        self.attempts += 1
+        logger.error(
+            "query %s failed (%s), restarting in %d ms: %s",
+            self._application_id,
+            kind.value,
+            wait_ms,
+            message,
+            exc_info=trace,
+        )
+        self._supervisor.after(wait_ms, start)
+
+
 class AppRuntime:
     """A query as a StreamsApp of its own; see QueryRuntime. Any thread may call it."""
 
@@ -300,11 +340,9 @@ class AppRuntime:
         # Any: each setting has a type of its own, which StreamsConfig checks.
         self._settings: dict[str, Any] = dict(settings)
         self._supervisor = supervisor
-        self._retry = retry
+        self._restarts = Restarts(application_id, machine.clock, supervisor, retry)
         self._lock = concurrency.RLock()
         self._app: StreamsApp | None = None
-        self._failures: deque[RecordedFailure] = deque(maxlen=retry.failures_kept)
-        self._attempts = 0
         self._failed = False
         self._paused = False
         self._wanted = False
@@ -326,7 +364,7 @@ class AppRuntime:
     @property
     def failures(self) -> tuple[RecordedFailure, ...]:
         """The latest failures."""
-        return tuple(self._failures)
+        return self._restarts.failures
 
     def start(self) -> None:
         """Begin; a failure is recorded, not raised, and tried again."""
@@ -360,7 +398,7 @@ class AppRuntime:
     def _changed(self, app: StreamsApp, state: AppState) -> None:
         """Called by the app, in any of its threads."""
         if state is AppState.RUNNING:
-            self._attempts = 0
+            self._restarts.attempts = 0
         if state is not AppState.ERROR:
             return
         with self._lock:
@@ -371,19 +409,8 @@ class AppRuntime:
 
     def _fail(self, error: BaseException) -> None:
         self._failed = True
-        failure = RecordedFailure(self._machine.clock.now_ms(), str(error), classified(error))
-        self._failures.append(failure)
-        wait_ms = self._retry.wait_ms(self._attempts)
-        self._attempts += 1
-        logger.error(
-            "query %s failed (%s), restarting in %d ms: %s",
-            self._application_id,
-            failure.type.value,
-            wait_ms,
-            error,
-            exc_info=None if isinstance(error, MillstreamError) else error,
-        )
-        self._supervisor.after(wait_ms, self._try_again)
+        trace = None if isinstance(error, MillstreamError) else error
+        self._restarts.failed(str(error), classified(error), self._try_again, trace)
 
     def _try_again(self) -> None:
         with self._lock:

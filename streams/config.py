@@ -23,13 +23,6 @@ from streams.stream_time import (
 AT_LEAST_ONCE = "at_least_once"
 EXACTLY_ONCE = "exactly_once_v2"
 GUARANTEES = (AT_LEAST_ONCE, EXACTLY_ONCE)
-OPTIMIZATIONS = (
-    "none",
-    "all",
-    "reuse.ktable.source.topics",
-    "merge.repartition.topics",
-    "single.store.self.join",
-)
 RECORDING_LEVELS = ("INFO", "DEBUG", "TRACE")
 MIB = 1024 * 1024
 COMMIT_INTERVAL_MS = 30_000
@@ -128,8 +121,9 @@ class StreamsConfig:
         _one_of("processing_guarantee", self.processing_guarantee, GUARANTEES)
         _one_of("auto_offset_reset", self.auto_offset_reset, ("earliest", "latest", "none"))
         _one_of("metrics_recording_level", self.metrics_recording_level, RECORDING_LEVELS)
-        for part in self.topology_optimization.split(","):
-            _one_of("topology_optimization", part.strip(), OPTIMIZATIONS)
+        for name, (effective, instead) in _WITHOUT_EFFECT.items():
+            if getattr(self, name) != effective:
+                raise StreamsConfigError(f'"{name}" has no effect', hint=instead)
         for name, minimum in _MINIMUMS.items():
             _whole_number(name, getattr(self, name), minimum)
         for name in _HANDLERS:
@@ -227,6 +221,12 @@ _MINIMUMS = {
     "windowstore_changelog_additional_retention_ms": 0,
     "state_cleanup_delay_ms": 0,
     "log_summary_interval_ms": -1,
+}
+# Settings of Kafka that have one value here, and what to use instead of others.
+_WITHOUT_EFFECT: Mapping[str, tuple[object, str]] = {
+    "ensure_explicit_internal_resource_naming": (False, "give operations and stores names"),
+    "max_poll_records": (1000, "set buffered_records_per_partition: batches are read whole"),
+    "topology_optimization": ("none", "pass optimize to StreamsBuilder.build"),
 }
 _HANDLERS = (
     "deserialization_exception_handler",

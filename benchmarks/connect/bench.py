@@ -14,7 +14,7 @@ from benchmarks.report import Report
 from benchmarks.sides import millstream
 from broker.client import admin
 from broker.client.administration.values import NewTopic
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.model import TopicPartition
 from connect.client import ConnectClient
 from connect.config.worker_config import WorkerConfig

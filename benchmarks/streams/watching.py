@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.streams.workload import committed_of, end_of
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 
 SAMPLE_INTERVAL_S = 0.02
 COMMIT_LIMIT_S = 30.0

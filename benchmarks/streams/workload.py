@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from broker.client import admin, consumer, producer
-from broker.client.api import Admin, NewTopic
+from broker.client.api import NewTopic
+from broker.client.cluster_admin import Admin
 from broker.model import LATEST_TIMESTAMP, TopicPartition
 
 PARTITIONS = 4

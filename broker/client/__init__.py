@@ -7,16 +7,16 @@ from broker.public_names import public_names
 if TYPE_CHECKING:
     from broker.client.administration.values import ConfigChange, ConfigResource, NewTopic
     from broker.client.api import (
-        Admin,
-        Consumer,
         ConsumerRecord,
-        GroupMember,
         OffsetAndMetadata,
-        Producer,
         RebalanceListener,
         RecordMetadata,
     )
+    from broker.client.classic_group_member import GroupMember
+    from broker.client.cluster_admin import Admin
     from broker.client.opening import admin, consumer, group_member, producer
+    from broker.client.record_consumer import Consumer
+    from broker.client.record_producer import Producer
     from broker.client.shared_clients import SharedClients
 else:
     # Serdes and schemas are below this package, and need no client.
@@ -25,16 +25,16 @@ else:
         {
             "administration.values": ["ConfigChange", "ConfigResource", "NewTopic"],
             "api": [
-                "Admin",
-                "Consumer",
                 "ConsumerRecord",
-                "GroupMember",
                 "OffsetAndMetadata",
-                "Producer",
                 "RebalanceListener",
                 "RecordMetadata",
             ],
+            "classic_group_member": ["GroupMember"],
+            "cluster_admin": ["Admin"],
             "opening": ["admin", "consumer", "group_member", "producer"],
+            "record_consumer": ["Consumer"],
+            "record_producer": ["Producer"],
             "shared_clients": ["SharedClients"],
         },
     )

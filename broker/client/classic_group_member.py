@@ -1,4 +1,4 @@
-"""ClassicGroupMember: the GroupMember of a classic group, of any protocol type.
+"""GroupMember: a member of a classic group, of any protocol type.
 
               poll: revoke, then join
      UNJOINED ────────────────────────► JOINING
@@ -112,8 +112,8 @@ class GroupConfig:
             raise ConfigError(f'"max_poll_interval_ms" is {self.max_poll_interval_ms}')
 
 
-class ClassicGroupMember:
-    """Joins a group and stays in it while `poll` is called; see api.GroupMember."""
+class GroupMember:
+    """Joins a group and stays in it while `poll` is called, which also runs callbacks."""
 
     def __init__(
         self,

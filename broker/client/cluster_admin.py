@@ -1,7 +1,6 @@
-"""ClusterAdmin: the Admin over any transport; each method waits for its response."""
+"""Admin: manages a cluster over any transport; each method waits for its response."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Self
 
 from broker.client.administration import brokers, configs, groups, topics, transactions
@@ -31,11 +30,10 @@ READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
 
-class ClusterAdmin:
-    """Manages topics, settings, groups and transactions; see broker.client.api.Admin.
+class Admin:
+    """Manages topics, settings, groups and transactions. Any thread may call any method.
 
-    Any thread may call any method. With several items, each has a value or an error in the
-    Results.
+    With several items, each has a value or an error in the Results.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -301,10 +299,5 @@ class ClusterAdmin:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

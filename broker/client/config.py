@@ -35,7 +35,7 @@ class NetworkConfig:
     reconnect_backoff_max_ms: int = 1000
     socket_connection_setup_timeout_ms: int = 10_000
     send_buffer_bytes: int = 131_072
-    receive_buffer_bytes: int = 65_536
+    receive_buffer_bytes: int = -1  # of sockets; -1: the system decides
     receive_bytes_max: int = 256 * 1024 * 1024  # a longer response is invalid
     requests_in_flight_max: int = 100  # per connection, of any kind
 

@@ -136,8 +136,12 @@ class Connection:
             made.setblocking(False)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _keep_alive(made)
-            if self._config.send_buffer_bytes > 0:
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.send_buffer_bytes)
+            for option, size in (
+                (socket.SO_SNDBUF, self._config.send_buffer_bytes),
+                (socket.SO_RCVBUF, self._config.receive_buffer_bytes),
+            ):
+                if size > 0:
+                    made.setsockopt(socket.SOL_SOCKET, option, size)
             try:
                 made.connect(address)
             except BlockingIOError:

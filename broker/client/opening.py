@@ -1,9 +1,9 @@
 """Opens clients: of a broker in this process, of "host:port,host:port", or of shared clients."""
 
 from broker.client.api import GroupProtocol
-from broker.client.classic_group_member import ClassicGroupMember, GroupConfig
+from broker.client.classic_group_member import GroupConfig, GroupMember
 from broker.client.cluster import Cluster
-from broker.client.cluster_admin import ClusterAdmin
+from broker.client.cluster_admin import Admin
 from broker.client.config import (
     ClusterConfig,
     NetworkConfig,
@@ -14,8 +14,8 @@ from broker.client.config import (
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.embedded import EmbeddedTransport, RequestHandler
 from broker.client.network import NetworkTransport
-from broker.client.record_consumer import RecordConsumer
-from broker.client.record_producer import RecordProducer
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.client.remote import Remote, machine_of
 from broker.client.shared_clients import SharedClients
 from broker.client.sharing import SharedTransports
@@ -25,7 +25,7 @@ from broker.machine import Machine
 Target = RequestHandler | str | Remote | SharedTransports | SharedClients
 
 
-def producer(target: Target, **config: object) -> RecordProducer:
+def producer(target: Target, **config: object) -> Producer:
     """A producer; the settings are Kafka's with underscores.
 
     >>> with producer(broker, linger_ms=0) as out:
@@ -33,10 +33,10 @@ def producer(target: Target, **config: object) -> RecordProducer:
     """
     options = dict(config)
     settings = take(ProducerConfig, options)
-    return RecordProducer(open_cluster(target, options, ProducerConfig), settings)
+    return Producer(open_cluster(target, options, ProducerConfig), settings)
 
 
-def consumer(target: Target, **config: object) -> RecordConsumer:
+def consumer(target: Target, **config: object) -> Consumer:
     """A consumer; the settings are Kafka's with underscores. Without a group_id it can only assign.
 
     >>> with consumer(broker, group_id="readers", auto_offset_reset="earliest") as reader:
@@ -46,25 +46,23 @@ def consumer(target: Target, **config: object) -> RecordConsumer:
     options = dict(config)
     settings = take(ConsumerConfig, options)
     group = None if options.get("group_id") is None else take(GroupConfig, options)
-    return RecordConsumer(
-        open_cluster(target, options, ConsumerConfig, GroupConfig), settings, group
-    )
+    return Consumer(open_cluster(target, options, ConsumerConfig, GroupConfig), settings, group)
 
 
-def group_member(target: Target, protocol: GroupProtocol, **config: object) -> ClassicGroupMember:
+def group_member(target: Target, protocol: GroupProtocol, **config: object) -> GroupMember:
     """A member of a group of any protocol type; its cluster is closed with it."""
     options = dict(config)
     group = take(GroupConfig, options)
-    return ClassicGroupMember(open_cluster(target, options, GroupConfig), group, protocol)
+    return GroupMember(open_cluster(target, options, GroupConfig), group, protocol)
 
 
-def admin(target: Target, **config: object) -> ClusterAdmin:
+def admin(target: Target, **config: object) -> Admin:
     """An admin of the cluster.
 
     >>> with admin(broker) as administration:
     ...     administration.create_topics([NewTopic("greetings", partitions=4)]).all()
     """
-    return ClusterAdmin(open_cluster(target, dict(config)))
+    return Admin(open_cluster(target, dict(config)))
 
 
 def open_cluster(target: Target, options: dict[str, object], *taken: type[object]) -> Cluster:

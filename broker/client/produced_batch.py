@@ -209,7 +209,7 @@ class ProducedBatch:
 
 
 class Delivery(tuple[ProducedBatch, int, int]):
-    """The outcome of one record: its batch, its index there, its timestamp; see api.Delivery.
+    """The outcome of one record: its batch, its index there, its timestamp.
 
     A tuple, because one is created per record and tuples are the fastest to create.
     """

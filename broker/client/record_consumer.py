@@ -1,4 +1,4 @@
-"""RecordConsumer: the Consumer over any transport; reads alone or as a member of a group.
+"""Consumer: reads records over any transport, alone or as a member of a group.
 
 One thread uses a consumer (except `wakeup`). `poll` does all work of that thread: it takes part in
 the group, runs callbacks, commits, finds positions and returns the records that the fetcher has
@@ -7,7 +7,6 @@ buffered. Heartbeats have their own thread, and fetches run on the transport's.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Self, TypeVar
 
 from broker.client.api import (
@@ -20,7 +19,7 @@ from broker.client.api import (
     RebalanceListener,
 )
 from broker.client.assignors.api import NO_GENERATION
-from broker.client.classic_group_member import ClassicGroupMember, GroupConfig
+from broker.client.classic_group_member import GroupConfig, GroupMember
 from broker.client.cluster import Cluster
 from broker.client.committer import Committer
 from broker.client.consumer_config import ConsumerConfig
@@ -45,8 +44,12 @@ class WokenUp(ClientError):
     """Raised by `poll` after a call of `wakeup`."""
 
 
-class RecordConsumer:
-    """Reads records; see broker.client.api.Consumer."""
+class Consumer:
+    """Reads records, alone or as a member of a group.
+
+    One thread uses a consumer; only `wakeup` may be called by others. Callbacks run inside `poll`,
+    `unsubscribe` and `close`. The default of timeouts is default_api_timeout_ms.
+    """
 
     def __init__(
         self, cluster: Cluster, config: ConsumerConfig, group: GroupConfig | None = None
@@ -58,7 +61,7 @@ class RecordConsumer:
         self._signal = Signal(cluster.clock)
         self._positions = Positions()
         self._fetcher = Fetcher(cluster, self._positions, config, self._signal)
-        self._member: ClassicGroupMember | ServerAssignedMember | None = None
+        self._member: GroupMember | ServerAssignedMember | None = None
         self._committer: Committer | None = None
         link: CoordinatorLink | None = None
         self._subscription = Subscription(
@@ -82,12 +85,12 @@ class RecordConsumer:
         self._commit_due_ms = cluster.clock.monotonic_ms() + config.auto_commit_interval_ms
         cluster.on_refresh(self._signal.set)
 
-    def _open_member(self, group: GroupConfig) -> ClassicGroupMember | ServerAssignedMember:
+    def _open_member(self, group: GroupConfig) -> GroupMember | ServerAssignedMember:
         if group.group_protocol == "consumer":
             return ServerAssignedMember(
                 self._cluster, group, self._subscription, self._positions, self._signal
             )
-        return ClassicGroupMember(self._cluster, group, self._subscription, signal=self._signal)
+        return GroupMember(self._cluster, group, self._subscription, signal=self._signal)
 
     # --- what to read -------------------------------------------------------------------------
 
@@ -148,12 +151,16 @@ class RecordConsumer:
     # --- reading ------------------------------------------------------------------------------
 
     def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Return fetched records, or wait for some until the timeout."""
+        """Return fetched records, or wait for some until the timeout.
+
+        A batch that cannot be read raises CorruptBatchError, after the records before it and until
+        the caller seeks to its `next_offset`; other partitions continue.
+        """
         count_max = max_records or self._config.max_poll_records
         return self._poll(timeout_ms, lambda: self._fetcher.take_records(count_max))
 
     def poll_batches(self, timeout_ms: int = 0) -> list[FetchedBatch]:
-        """Like `poll`, but returns whole batches, not decoded."""
+        """Like `poll`, but returns whole batches, not decoded; see FetchedBatch."""
         return self._poll(timeout_ms, self._fetcher.take_batches)
 
     def _poll(self, timeout_ms: int, take: Callable[[], list[T]]) -> list[T]:
@@ -419,10 +426,5 @@ class RecordConsumer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,4 +1,4 @@
-"""RecordProducer: the Producer over any transport.
+"""Producer: writes records over any transport.
 
     send() -> partition -> Accumulator (batches per partition) -> Sender's thread -> Cluster
 
@@ -8,7 +8,6 @@ sender's thread and, for network clients, the transport's.
 
 import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Self
 
 from broker import concurrency
@@ -16,12 +15,12 @@ from broker.batch.codec import check_batches
 from broker.batch.layout import HEADER_BYTES
 from broker.batch.records import Row
 from broker.client.accumulator import Accumulator, BatchQueue
-from broker.client.api import Delivery, DeliveryCallback, GroupMetadata, Headers, OffsetAndMetadata
+from broker.client.api import DeliveryCallback, GroupMetadata, Headers, OffsetAndMetadata
 from broker.client.bulk import ManyRow
 from broker.client.cluster import Cluster
 from broker.client.config import ProducerConfig
 from broker.client.partitioner import StickyPartitioner, partition_for_key
-from broker.client.produced_batch import RECORD_OVERHEAD_BYTES, headers_bytes
+from broker.client.produced_batch import RECORD_OVERHEAD_BYTES, Delivery, headers_bytes
 from broker.client.sender import Sender
 from broker.client.sequences import Sequences
 from broker.client.transaction import Transaction
@@ -46,8 +45,8 @@ class Route:
         self.sticky_bytes = 0
 
 
-class RecordProducer:
-    """Writes records; see broker.client.api.Producer."""
+class Producer:
+    """Writes records. Any thread may call any method."""
 
     def __init__(self, cluster: Cluster, config: ProducerConfig | None = None) -> None:
         """Start the sender's thread; the cluster is closed with the producer."""
@@ -111,7 +110,10 @@ class RecordProducer:
     def send_many(
         self, topic: str, rows: Sequence[ManyRow], deliveries: list[Delivery | None]
     ) -> None:
-        """Queue records of one topic in their order; see broker.client.bulk.BulkProducer."""
+        """Queue records of one topic in their order, as `send` does one.
+
+        The delivery of each is added to the list; an exception is about the record after them.
+        """
         for start in range(0, len(rows), ROWS_AT_ONCE):
             placed: list[tuple[BatchQueue, Row, int]] = []
             try:
@@ -281,7 +283,10 @@ class RecordProducer:
     # --- closing ------------------------------------------------------------------------------
 
     def abandon(self) -> None:
-        """Fail all records that are not delivered; see broker.client.api.Producer."""
+        """Fail all records that are not delivered, and a commit or flush that waits for them.
+
+        An open transaction can then only be aborted.
+        """
         if self._transaction is not None:
             self._transaction.abandon()
         self._sender.abandon()
@@ -335,12 +340,7 @@ class RecordProducer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -9,11 +9,9 @@ same sequences.
 """
 
 from collections import deque
-from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Protocol
 
 from broker import concurrency
 from broker.batch.layout import NO_SEQUENCE
@@ -25,6 +23,7 @@ from broker.client.produced_batch import NO_OFFSET, ProducedBatch
 from broker.client.retry import is_retriable
 from broker.client.sequences import Sequences
 from broker.client.shared_threads import Work
+from broker.client.transaction import Transaction
 from broker.errors import (
     BrokerError,
     ClientError,
@@ -81,26 +80,6 @@ HINTS = {
 }
 
 
-class Guard(Protocol):
-    """The transaction, which decides besides the queues which batches may be sent."""
-
-    def failure(self) -> MillstreamError | None:
-        """Why pending batches must not be sent; None if they may be."""
-        ...
-
-    def is_prepared(self, tp: TopicPartition) -> bool:
-        """Whether a batch for the partition may be sent."""
-        ...
-
-    def prepare(self, partitions: Sequence[TopicPartition]) -> None:
-        """Prepare sending to these partitions; may wait. `failure` shows if that fails."""
-        ...
-
-    def batch_failed(self, batch: ProducedBatch, error: MillstreamError) -> None:
-        """A batch is about to fail."""
-        ...
-
-
 @dataclass(slots=True)
 class NodeBatches:
     """The batches of one produce request to a broker."""
@@ -132,15 +111,15 @@ class Sender:
         config: ProducerConfig,
         accumulator: Accumulator,
         sequences: Sequences | None,
-        guard: Guard | None,
+        transaction: Transaction | None,
     ) -> None:
-        """Without sequences it is not idempotent, without guard not transactional."""
+        """Without sequences it is not idempotent, without a transaction not transactional."""
         self._cluster = cluster
         self._clock = cluster.clock
         self._config = config
         self._accumulator = accumulator
         self._sequences = sequences
-        self._guard = guard
+        self._transaction = transaction
         self._in_flight: dict[int, int] = {}
         self._answers: deque[tuple[NodeBatches, Future[object]]] = deque()
         self._turn = 0
@@ -235,8 +214,8 @@ class Sender:
         plan = self._plan()
         for outgoing in plan.by_node.values():
             self._send_request(outgoing)
-        if plan.unprepared and self._guard is not None:
-            self._guard.prepare(plan.unprepared)
+        if plan.unprepared and self._transaction is not None:
+            self._transaction.prepare(plan.unprepared)
         return 0 if plan.by_node or plan.unprepared else plan.wait_ms
 
     # --- what to send -------------------------------------------------------------------------
@@ -263,7 +242,7 @@ class Sender:
         if ready_in_ms > 0:
             plan.wait_ms = min(plan.wait_ms, ready_in_ms)
             return
-        if self._guard is not None and not self._guard.is_prepared(queue.tp):
+        if self._transaction is not None and not self._transaction.is_prepared(queue.tp):
             plan.unprepared.append(queue.tp)
             return
         leader = self._cluster.known_leader(queue.tp)
@@ -312,7 +291,7 @@ class Sender:
                 batch.encode(
                     self._config.compression_type,
                     self._config.compression_level,
-                    transactional=self._guard is not None,
+                    transactional=self._transaction is not None,
                 )
             except Exception as error:
                 # Values are checked in `send`; any remaining error must not stop other batches.
@@ -334,7 +313,7 @@ class Sender:
         """Get a producer id before the first batch is sent; waits for it, False without one."""
         if self._sequences is None or self._sequences.producer is not None:
             return True
-        if self._guard is not None:
+        if self._transaction is not None:
             return True  # no records are taken before init_transactions
         with self._accumulator.work:
             if not any(True for _ in self._accumulator.active()):
@@ -449,7 +428,7 @@ class Sender:
         with self._accumulator.work:
             if not self._accumulator.queue_of(batch).is_oldest(batch):
                 return True  # an earlier batch must be stored first
-        if code is ErrorCode.UNKNOWN_PRODUCER_ID and self._guard is None:
+        if code is ErrorCode.UNKNOWN_PRODUCER_ID and self._transaction is None:
             # Retention removed all records of this producer; the batch itself is valid.
             self._sequences.restart_wanted = True
             return True
@@ -477,8 +456,8 @@ class Sender:
         self._accumulator.forget(batch)
 
     def _fail(self, batch: ProducedBatch, error: MillstreamError) -> None:
-        if self._guard is not None:
-            self._guard.batch_failed(batch, error)
+        if self._transaction is not None:
+            self._transaction.batch_failed(batch, error)
         elif self._sequences is not None and batch.has_sequence:
             self._sequences.restart_wanted = True
         with self._accumulator.work:
@@ -505,7 +484,9 @@ class Sender:
             self._fail(batch, _timed_out(batch, now_ms))
 
     def _drop_refused(self) -> None:
-        failure = self._abandoned or (None if self._guard is None else self._guard.failure())
+        failure = self._abandoned or (
+            None if self._transaction is None else self._transaction.failure()
+        )
         if failure is not None:
             self._fail_waiting(failure)
 

@@ -79,7 +79,7 @@ FATAL = frozenset(
 FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 
 
-class State(Enum):
+class ProducerState(Enum):
     """The states of a transactional producer."""
 
     UNINITIALISED = "not initialised"
@@ -93,10 +93,10 @@ class State(Enum):
 
 # Why records cannot be sent in a state.
 REFUSALS = {
-    State.UNINITIALISED: "call init_transactions() first",
-    State.READY: "call begin_transaction() first",
-    State.COMMITTING: "the transaction is being committed",
-    State.ABORTING: "the transaction is being aborted",
+    ProducerState.UNINITIALISED: "call init_transactions() first",
+    ProducerState.READY: "call begin_transaction() first",
+    ProducerState.COMMITTING: "the transaction is being committed",
+    ProducerState.ABORTING: "the transaction is being aborted",
 }
 
 
@@ -119,16 +119,16 @@ class Transaction:
         backoff = Backoff(BACKOFF_FIRST_MS, BACKOFF_LONGEST_MS, cluster.random)
         self._retrier = Retrier(cluster.clock, backoff)
         self._lock = concurrency.RLock()  # guards the fields below; never held while waiting
-        self._state = State.UNINITIALISED
+        self._state = ProducerState.UNINITIALISED
         self._error: MillstreamError | None = None
         self._partitions: set[TopicPartition] = set()
         self._has_offsets = False
         self._epoch_is_spent = False
         self._abandoned = False
-        self._enter(State.UNINITIALISED)
+        self._enter(ProducerState.UNINITIALISED)
 
     @property
-    def state(self) -> State:
+    def state(self) -> ProducerState:
         return self._state
 
     # --- the caller's thread ------------------------------------------------------------------
@@ -136,22 +136,22 @@ class Transaction:
     def init(self) -> None:
         """Take over the transactional id: older producers are fenced, their transactions ended."""
         with self._lock:
-            self._expect("init_transactions", State.UNINITIALISED)
+            self._expect("init_transactions", ProducerState.UNINITIALISED)
         self._identify(ProducerIdentity())
         with self._lock:
-            self._enter(State.READY)
+            self._enter(ProducerState.READY)
 
     def begin(self) -> None:
         with self._lock:
-            self._expect("begin_transaction", State.READY)
-            self._enter(State.IN_TRANSACTION)
+            self._expect("begin_transaction", ProducerState.READY)
+            self._enter(ProducerState.IN_TRANSACTION)
 
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
         """Commit offsets of a group as part of the transaction."""
         with self._lock:
-            self._expect("send_offsets_to_transaction", State.IN_TRANSACTION)
+            self._expect("send_offsets_to_transaction", ProducerState.IN_TRANSACTION)
             producer = self._producer()
         if not offsets:
             return
@@ -172,27 +172,29 @@ class Transaction:
     def begin_commit(self) -> None:
         """Accept no more records; the caller flushes, then calls `end`."""
         with self._lock:
-            self._expect("commit_transaction", State.IN_TRANSACTION, State.COMMITTING)
-            self._enter(State.COMMITTING)
+            self._expect(
+                "commit_transaction", ProducerState.IN_TRANSACTION, ProducerState.COMMITTING
+            )
+            self._enter(ProducerState.COMMITTING)
 
     def begin_abort(self) -> None:
         """Drop unsent records; the caller waits for those in flight, then calls `end`."""
         with self._lock:
             self._expect(
                 "abort_transaction",
-                State.IN_TRANSACTION,
-                State.ABORTABLE_ERROR,
-                State.ABORTING,
+                ProducerState.IN_TRANSACTION,
+                ProducerState.ABORTABLE_ERROR,
+                ProducerState.ABORTING,
             )
             self._error = None
-            self._enter(State.ABORTING)
+            self._enter(ProducerState.ABORTING)
 
     def end(self) -> None:
         """Commit or abort, as it was begun; returns when the coordinator has decided."""
         with self._lock:
             self._raise_error()
-            assert self._state in (State.COMMITTING, State.ABORTING), self._state
-            committed = self._state is State.COMMITTING
+            assert self._state in (ProducerState.COMMITTING, ProducerState.ABORTING), self._state
+            committed = self._state is ProducerState.COMMITTING
             producer = self._producer()
             touched = bool(self._partitions) or self._has_offsets
         if touched:
@@ -209,7 +211,7 @@ class Transaction:
             self._partitions.clear()
             self._has_offsets = False
             self._epoch_is_spent = False
-            self._enter(State.READY)
+            self._enter(ProducerState.READY)
 
     def abandon(self) -> None:
         """Fail the transaction, even while its partitions or offsets are being added."""
@@ -217,7 +219,11 @@ class Transaction:
 
     def is_open(self) -> bool:
         """Whether closing the producer should abort a transaction."""
-        return self._state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.ABORTING)
+        return self._state in (
+            ProducerState.IN_TRANSACTION,
+            ProducerState.ABORTABLE_ERROR,
+            ProducerState.ABORTING,
+        )
 
     def close(self) -> None:
         """End all waits."""
@@ -227,7 +233,7 @@ class Transaction:
 
     def failure(self) -> MillstreamError | None:
         """Why pending batches must not be sent; None if they may be."""
-        if self._state is State.ABORTING:
+        if self._state is ProducerState.ABORTING:
             return ClientError(f'the transaction of "{self._id}" was aborted')
         return self._error
 
@@ -256,9 +262,9 @@ class Transaction:
             if batch.has_sequence:
                 self._epoch_is_spent = True
             if isinstance(error, BrokerError) and error.code is ErrorCode.PRODUCER_FENCED:
-                self._fail(State.FATAL_ERROR, error)
-            elif self._state in (State.IN_TRANSACTION, State.COMMITTING):
-                self._fail(State.ABORTABLE_ERROR, error)
+                self._fail(ProducerState.FATAL_ERROR, error)
+            elif self._state in (ProducerState.IN_TRANSACTION, ProducerState.COMMITTING):
+                self._fail(ProducerState.ABORTABLE_ERROR, error)
 
     # --- inside -------------------------------------------------------------------------------
 
@@ -322,34 +328,34 @@ class Transaction:
         with self._lock:
             fatal = isinstance(error, BrokerError) and error.code in FATAL
             if fatal:
-                self._fail(State.FATAL_ERROR, error)
-            elif self._state is not State.ABORTING:
-                self._fail(State.ABORTABLE_ERROR, error)
+                self._fail(ProducerState.FATAL_ERROR, error)
+            elif self._state is not ProducerState.ABORTING:
+                self._fail(ProducerState.ABORTABLE_ERROR, error)
 
-    def _fail(self, state: State, error: MillstreamError) -> None:
-        if self._state is State.UNINITIALISED and state is State.ABORTABLE_ERROR:
+    def _fail(self, state: ProducerState, error: MillstreamError) -> None:
+        if self._state is ProducerState.UNINITIALISED and state is ProducerState.ABORTABLE_ERROR:
             return  # there is nothing to abort; init may be retried
         self._error = error
         self._enter(state)
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: ProducerState) -> None:
         self._state = state
         refusal: MillstreamError | None = None
         if state in REFUSALS:
             refusal = ClientError(f"no record can be sent now: {REFUSALS[state]}")
-        elif state is not State.IN_TRANSACTION:
+        elif state is not ProducerState.IN_TRANSACTION:
             refusal = self._blocked()
         self._accumulator.refuse(refusal)
         self._accumulator.wake()
 
     def _blocked(self) -> MillstreamError:
-        if self._state is State.ABORTABLE_ERROR:
+        if self._state is ProducerState.ABORTABLE_ERROR:
             return ClientError(
                 f"the transaction failed: {self._error}", hint="call abort_transaction()"
             )
         return self._error or ClientError("the producer cannot continue")
 
-    def _expect(self, what: str, *states: State) -> None:
+    def _expect(self, what: str, *states: ProducerState) -> None:
         if self._state in states:
             return
         self._raise_error()
@@ -359,9 +365,9 @@ class Transaction:
         )
 
     def _raise_error(self) -> None:
-        if self._state is State.FATAL_ERROR and self._error is not None:
+        if self._state is ProducerState.FATAL_ERROR and self._error is not None:
             raise self._error
-        if self._state is State.ABORTABLE_ERROR:
+        if self._state is ProducerState.ABORTABLE_ERROR:
             raise self._blocked() from self._error
 
 

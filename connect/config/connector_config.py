@@ -114,9 +114,13 @@ def check_sink(config: Mapping[str, str | None], found: dict[str, ConfigValue]) 
 
 def sink_topics(config: Mapping[str, str | None]) -> list[str]:
     """The topics of a sink, without duplicates."""
-    topics = parse_type("topics", config.get("topics"), ConfigType.LIST)
-    listed: Sequence[str] = topics if isinstance(topics, list) else []
-    return [topic for topic in dict.fromkeys(listed) if topic]
+    return [topic for topic in dict.fromkeys(list_setting("topics", config)) if topic]
+
+
+def list_setting(name: str, config: Mapping[str, str | None]) -> list[str]:
+    """A list in a configuration that may not be valid yet; empty if it is missing."""
+    listed = parse_type(name, config.get(name), ConfigType.LIST)
+    return listed if isinstance(listed, list) else []
 
 
 def _matches(pattern: str, topic: str) -> bool:

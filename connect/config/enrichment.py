@@ -20,8 +20,9 @@ from connect.config.connector_config import (
     VersionRecommender,
     class_finder,
     ensure_plugin,
+    list_setting,
 )
-from connect.config_def import Check, ConfigDef, ConfigType, Importance, Width, invalid, parse_type
+from connect.config_def import Check, ConfigDef, ConfigType, Importance, Width, invalid
 from connect.errors import ConfigError
 from connect.plugin_finder import PluginFinder, PluginKind
 
@@ -60,8 +61,7 @@ def enrich(
     """
     enriched = ConfigDef(definition.keys.values(), find_class=class_finder(plugins))
     for family in _FAMILIES:
-        aliases = parse_type(family.setting, config.get(family.setting), ConfigType.LIST)
-        for alias in dict.fromkeys(aliases if isinstance(aliases, list) else []):
+        for alias in dict.fromkeys(list_setting(family.setting, config)):
             _add(enriched, family, alias, _Settings(config, plugins, require_all))
     return enriched
 

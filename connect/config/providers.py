@@ -21,6 +21,7 @@ from broker.errors import ConfigError as PropertiesError
 from broker.linear_patterns import compile_pattern
 from broker.properties_file import read_properties
 from connect.config.allowed_paths import AllowedPaths
+from connect.config_def import with_prefix
 from connect.errors import ConfigError
 
 EVERYWHERE = AllowedPaths(["/"])
@@ -146,15 +147,7 @@ def _provider(name: str, settings: Mapping[str, str], allowed: AllowedPaths) -> 
             f'config provider "{name}" has an unknown class "{class_name}"',
             hint=f"the classes are {', '.join(PROVIDERS)}",
         )
-    parameters = f"{prefix}param."
-    return provider(
-        {
-            key.removeprefix(parameters): value
-            for key, value in settings.items()
-            if key.startswith(parameters)
-        },
-        allowed,
-    )
+    return provider(with_prefix(f"{prefix}param.", settings), allowed)
 
 
 class _Allowed:

@@ -96,7 +96,7 @@ class WorkerConfig:
         _warn_of_unknown(resolved, definition)
         values = definition.parse(resolved)
         named = {name.replace(".", "_"): value for name, value in values.items()}
-        paths = AllowedPaths(definition.parse(resolved).strings("connector.allowed.paths") or ["."])
+        paths = AllowedPaths(values.strings("connector.allowed.paths") or ["."])
         config = cls(**named, originals=resolved, allowed_paths=paths)  # type: ignore[arg-type]
         for listener in config.listeners:
             parse_listener(listener)
@@ -221,6 +221,8 @@ def _warn_of_unknown(settings: Mapping[str, str], definition: ConfigDef) -> None
     """Warn of unknown settings: Kafka Connect accepts them, for plugins, but some are typos."""
     known = [*definition.keys, *IGNORED]
     for name in settings:
+        if name in IGNORED:
+            logger.warning('worker setting "%s" has no effect', name)
         if name in known or name.startswith(PREFIXES) or is_client_setting("admin", name):
             continue
         near = difflib.get_close_matches(name, known, n=1)

@@ -9,7 +9,6 @@ from connect.config_def import (
     ValidString,
 )
 
-JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 REPLICATION_DOC = (
     "The replication factor of the topic, at most the number of brokers; -1 "

@@ -1,21 +1,21 @@
-"""Schemas of Connect as JSON Schemas, and JSON Schemas as Connect's, as Confluent maps them.
+"""Conversion of Connect's schemas to JSON Schema and back, as in Confluent's converter.
 
 INT8 to INT64      integer with "connect.type"         ARRAY     array
 FLOAT32, FLOAT64   number with "connect.type"          STRUCT    object with properties
 BOOLEAN            boolean                             MAP       object with additionalProperties;
 STRING             string; enum with parameters                  array of objects of key and value
-BYTES              string with "connect.type"                    where keys are no STRING
+BYTES              string with "connect.type"                    if keys are not STRING
 Decimal            number with "connect.type" bytes    optional  oneOf with null
 
-"connect.index" keeps the places of fields, as properties have no order; titles are names. A choice
-of several types is a struct with a field for each. What others wrote has fewer words: then integer
-is INT64 and number is FLOAT64.
+"connect.index" stores the order of fields, since properties have no order; titles are names. A
+choice of several types is a struct with a field for each. Schemas of other tools have fewer
+properties: then integer is INT64 and number is FLOAT64.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.serde.schema.json_documents import Place
+from broker.serde.schema.json_documents import Subschema
 from broker.serde.schema.json_schema import JsonSchema
 from connect.converters.json_decoding import InexactNumber, decoding
 from connect.converters.json_encoding import encoding
@@ -58,7 +58,7 @@ def json_of(schema: ConnectSchema, options: JsonSchemaOptions) -> dict[str, obje
 
 
 class _ToJson:
-    """One schema on its way to JSON Schema."""
+    """Converts one schema to JSON Schema."""
 
     def __init__(self, options: JsonSchemaOptions) -> None:
         self._options = options
@@ -152,12 +152,12 @@ def _string(schema: ConnectSchema) -> dict[str, object]:
 def connect_of(
     schema: JsonSchema, options: JsonSchemaOptions, version: int | None = None
 ) -> ConnectSchema:
-    """The schema of Connect for a JSON Schema; the version is the registry's."""
+    """The schema of Connect for a JSON Schema; `version` is its version in the registry."""
     return _ToConnect(schema, options).type(schema.documents.root, version=version)
 
 
 class _ToConnect:
-    """One schema on its way from JSON Schema."""
+    """Converts one schema from JSON Schema."""
 
     def __init__(self, schema: JsonSchema, options: JsonSchemaOptions) -> None:
         self._documents = schema.documents
@@ -165,7 +165,7 @@ class _ToConnect:
         self._depth = 0
 
     def type(
-        self, place: Place, *, optional: bool = False, version: int | None = None
+        self, place: Subschema, *, optional: bool = False, version: int | None = None
     ) -> ConnectSchema:
         if self._depth >= DEPTH_MAX:
             raise DataError(
@@ -178,7 +178,7 @@ class _ToConnect:
         finally:
             self._depth -= 1
 
-    def _type(self, place: Place, optional: bool, version: int | None) -> ConnectSchema:
+    def _type(self, place: Subschema, optional: bool, version: int | None) -> ConnectSchema:
         given = place.schema
         if not isinstance(given, dict) or not given:
             raise DataError(f"Unsupported schema type: {given}", hint="the schema allows anything")
@@ -192,7 +192,7 @@ class _ToConnect:
         made = self._plain(place)
         return self._described(made, given, optional, version)
 
-    def _referred(self, place: Place) -> Place:
+    def _referred(self, place: Subschema) -> Subschema:
         given = place.schema
         assert isinstance(given, dict), "it has a $ref"
         found = self._documents.resolve(given["$ref"], place.base)
@@ -201,16 +201,16 @@ class _ToConnect:
         return found
 
     def _union(
-        self, place: Place, choice: list[object], optional: bool, version: int | None
+        self, place: Subschema, choice: list[object], optional: bool, version: int | None
     ) -> ConnectSchema:
         present = [each for each in choice if not _is_null(each)]
         null = len(present) < len(choice)
         if len(present) == 1:
             return self.type(
-                Place(present[0], place.base), optional=optional or null, version=version
+                Subschema(present[0], place.base), optional=optional or null, version=version
             )
         fields = tuple(
-            Field(f"{UNION_NAME}.field.{at}", self.type(Place(each, place.base), optional=True))
+            Field(f"{UNION_NAME}.field.{at}", self.type(Subschema(each, place.base), optional=True))
             for at, each in enumerate(present)
         )
         made = ConnectSchema(Type.STRUCT, null or optional, UNION_NAME, fields=fields)
@@ -218,11 +218,11 @@ class _ToConnect:
         assert isinstance(given, dict), "it has a choice"
         return self._described(made, given, optional, version)
 
-    def _all_of(self, place: Place, optional: bool, version: int | None) -> ConnectSchema:
-        """Objects are put together; of other types the one that says most is taken."""
+    def _all_of(self, place: Subschema, optional: bool, version: int | None) -> ConnectSchema:
+        """Objects are merged; of other types, the one with the most properties is used."""
         given = place.schema
         assert isinstance(given, dict), "it has an allOf"
-        properties: dict[str, Place] = {}
+        properties: dict[str, Subschema] = {}
         required: set[str] = set()
         self._collect(place, properties, required, 0)
         if properties:
@@ -234,10 +234,10 @@ class _ToConnect:
         for each in parts if isinstance(parts, list) else []:
             if isinstance(each, dict):
                 merged = {**merged, **each}
-        return self.type(Place(merged, place.base), optional=optional, version=version)
+        return self.type(Subschema(merged, place.base), optional=optional, version=version)
 
     def _collect(
-        self, place: Place, properties: dict[str, Place], required: set[str], depth: int
+        self, place: Subschema, properties: dict[str, Subschema], required: set[str], depth: int
     ) -> None:
         given = place.schema
         if not isinstance(given, dict) or depth > DEPTH_MAX:
@@ -245,12 +245,12 @@ class _ToConnect:
         if isinstance(given.get("$ref"), str):
             self._collect(self._referred(place), properties, required, depth + 1)
         for each in given.get("allOf") or []:
-            self._collect(Place(each, place.base), properties, required, depth + 1)
+            self._collect(Subschema(each, place.base), properties, required, depth + 1)
         for name, each in (given.get("properties") or {}).items():
-            properties[name] = Place(each, place.base)
+            properties[name] = Subschema(each, place.base)
         required.update(given.get("required") or [])
 
-    def _plain(self, place: Place) -> ConnectSchema:
+    def _plain(self, place: Subschema) -> ConnectSchema:
         given = place.schema
         assert isinstance(given, dict), "others have been refused"
         connect = given.get("connect.type")
@@ -271,32 +271,32 @@ class _ToConnect:
                 return self._map_or_struct(place, given, connect)
         raise DataError(f"Unsupported schema type: {given.get('type')}")
 
-    def _array(self, place: Place, given: Json, connect: object) -> ConnectSchema:
+    def _array(self, place: Subschema, given: Json, connect: object) -> ConnectSchema:
         items = given.get("items")
         if not isinstance(items, dict):
             raise DataError("Array schema did not specify the items type")
         inner = items.get("properties")
         if connect == "map" and isinstance(inner, dict) and {"key", "value"} <= inner.keys():
-            key = self.type(Place(inner["key"], place.base))
-            value = self.type(Place(inner["value"], place.base))
+            key = self.type(Subschema(inner["key"], place.base))
+            value = self.type(Subschema(inner["value"], place.base))
             return ConnectSchema(Type.MAP, key_schema=key, value_schema=value)
-        return ConnectSchema(Type.ARRAY, value_schema=self.type(Place(items, place.base)))
+        return ConnectSchema(Type.ARRAY, value_schema=self.type(Subschema(items, place.base)))
 
-    def _map_or_struct(self, place: Place, given: Json, connect: object) -> ConnectSchema:
+    def _map_or_struct(self, place: Subschema, given: Json, connect: object) -> ConnectSchema:
         if connect == "map":
-            values = self.type(Place(given.get("additionalProperties"), place.base))
+            values = self.type(Subschema(given.get("additionalProperties"), place.base))
             return ConnectSchema(Type.MAP, key_schema=STRING, value_schema=values)
         properties = given.get("properties")
         found = properties if isinstance(properties, dict) else {}
         required = given.get("required")
         return self._struct(
-            {name: Place(each, place.base) for name, each in found.items()},
+            {name: Subschema(each, place.base) for name, each in found.items()},
             set(required) if isinstance(required, list) else set(),
         )
 
-    def _struct(self, properties: Mapping[str, Place], required: set[str]) -> ConnectSchema:
+    def _struct(self, properties: Mapping[str, Subschema], required: set[str]) -> ConnectSchema:
         places = {name: _index(each.schema) for name, each in properties.items()}
-        # Those without a place come after those before them, as they are written.
+        # Properties without an index follow the others, in their written order.
         ordered = sorted(
             properties, key=lambda name: place if (place := places[name]) is not None else 1 << 31
         )
@@ -326,7 +326,7 @@ class _ToConnect:
         try:
             default = decoding(schema, self._options.payload).convert(given["default"])
         except (DataError, InexactNumber):
-            return schema  # a default that is wrong is none
+            return schema  # an invalid default is ignored
         return schema.with_(default=default)
 
 
@@ -342,7 +342,7 @@ def _kind_of(given: Json) -> object:
 
 
 def _choice(given: Json) -> list[object] | None:
-    """The types of which a value has one."""
+    """The alternatives of a choice."""
     for word in ("oneOf", "anyOf"):
         found = given.get(word)
         if isinstance(found, list) and found:

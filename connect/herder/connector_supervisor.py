@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from broker import stack_traces
 from broker.clock import Clock
@@ -26,9 +26,10 @@ from connect.errors import ConnectError, RetriableError
 from connect.herder.assignment import Assignment
 from connect.herder.serial_thread import SerialThread
 from connect.plugins import Plugins
+from connect.runtime.worker import Worker
 from connect.state.config_store import Config, ConfigStore, RestartRequest, WantedConnector
 from connect.state.status_store import State, Status, StatusStore, Subject
-from connect.state.task_state import StatusListener, TargetState, TaskId
+from connect.state.task_state import TargetState, TaskId
 from connect.stop_signal import TaskStopped
 
 T = TypeVar("T")
@@ -39,62 +40,11 @@ RETRY_MS_MIN = 250
 RETRY_MS_MAX = 60_000
 
 
-class ConnectorWorker(Protocol):
-    """The worker as the supervisor uses it; starts and failures are reported to a listener."""
-
-    def start_connector(
-        self,
-        name: str,
-        config: Config,
-        listener: StatusListener,
-        on_reconfigure: Callable[[], None],
-        target: TargetState,
-    ) -> None:
-        """Start a connector, asynchronously."""
-        ...
-
-    def stop_connector(self, name: str) -> bool:
-        """Stop a connector, with a timeout; whether it was running."""
-        ...
-
-    def connector_task_configs(self, name: str) -> list[dict[str, str]]:
-        """The task configurations that a connector generates; waits until it has started."""
-        ...
-
-    def set_target_state(self, name: str, target: TargetState) -> None:
-        """Pause or resume a connector and its tasks, asynchronously."""
-        ...
-
-    def start_task(
-        self,
-        task_id: TaskId,
-        connector_config: Config,
-        task_config: Config,
-        listener: StatusListener,
-        target: TargetState,
-        confirm: Callable[[], None],
-    ) -> None:
-        """Start a task on a thread of its own; see TaskRequest for `confirm`."""
-        ...
-
-    def fences_tasks(self, config: Config) -> bool:
-        """Whether the tasks of a connector must be fenced before they are replaced."""
-        ...
-
-    def fence_tasks(self, name: str, config: Config, count: int) -> None:
-        """Fence tasks that another worker may still run: they can no longer write."""
-        ...
-
-    def stop_tasks(self, task_ids: Iterable[TaskId]) -> None:
-        """Stop tasks, with the timeout of the worker's settings."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SupervisorParts:
     """The parts that all supervisors share."""
 
-    worker: ConnectorWorker
+    worker: Worker
     configs: ConfigStore
     statuses: StatusStore
     plugins: Plugins

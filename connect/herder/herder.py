@@ -35,7 +35,6 @@ from connect.herder.assignment import Assignment
 from connect.herder.catalog import PluginCatalog
 from connect.herder.connector_supervisor import (
     ConnectorSupervisor,
-    ConnectorWorker,
     SupervisorParts,
     restart_plan,
 )
@@ -44,6 +43,7 @@ from connect.herder.loggers import Loggers, checked_level
 from connect.herder.offset_changes import OffsetChanges, WrittenOffset
 from connect.herder.validation import NullableConfig, Validation, check_valid
 from connect.plugins import Plugins
+from connect.runtime.worker import Worker
 from connect.state.config_store import Config, ConfigStore, RestartRequest, WantedConnector
 from connect.state.offsets import OffsetStore
 from connect.state.state_topic import StateTopic
@@ -66,7 +66,7 @@ class HerderParts:
     """The dependencies of a herder."""
 
     config: WorkerConfig
-    worker: ConnectorWorker
+    worker: Worker
     plugins: Plugins
     clients: Clients
     # The store of the offsets of a source connector.

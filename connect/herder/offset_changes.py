@@ -7,7 +7,7 @@ offsets of its consumer group.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.model import TopicPartition
 from connect.api import Connector, SinkConnector, SourceConnector
 from connect.clients import Clients

@@ -22,10 +22,11 @@ from connect.config.hidden_settings import HiddenSettings
 from connect.config.hidden_values import hide_in_text, hide_value, is_secret_name
 from connect.config.providers import ConfigProviders
 from connect.config.worker_config import WorkerConfig
-from connect.config_def import ConfigDef, ConfigValue
+from connect.config_def import ConfigDef, ConfigValue, with_prefix
 from connect.errors import BadRequest, ConfigError, ConnectError
 from connect.plugin_finder import PluginKind
 from connect.plugins import Plugins
+from connect.state.group_offsets import group_of
 
 NullableConfig = Mapping[str, str | None]
 
@@ -136,7 +137,7 @@ class Validation:
     def _check_group(self, config: NullableConfig, values: dict[str, ConfigValue]) -> None:
         """Check that a sink does not use the worker's group."""
         name, override = config.get("name"), "consumer.override.group.id"
-        group = config.get(override) or f"connect-{name}"
+        group = group_of(str(name), config)
         if group != self.worker.group_id:
             return
         setting = override if override in config else "name"
@@ -196,12 +197,9 @@ class Validation:
         if definition is None:
             return None
         prefix = f"{setting}."
-        own = {
-            key.removeprefix(prefix): text for key, text in config.items() if key.startswith(prefix)
-        }
         kind = setting.partition(".")[0]
         declared: ConfigDef = definition()
-        values = declared.validate({"converter.type": kind, **own})
+        values = declared.validate({"converter.type": kind, **with_prefix(prefix, config)})
         return prefixed_infos(declared.keys, values, prefix)
 
 

@@ -9,7 +9,7 @@ starts itself.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from broker import concurrency, stack_traces
 from connect.api import Connector, OffsetReader
+from connect.config.connector import ConnectorConfig
 from connect.config.hidden_values import hide_in_text
 from connect.errors import ConnectError, RetriableError
 from connect.state.task_state import StatusListener, TargetState
@@ -52,7 +53,7 @@ class ConnectorThread:
     def __init__(
         self,
         name: str,
-        config: Mapping[str, str],
+        config: ConnectorConfig,
         make: Callable[[], Connector],
         listener: StatusListener,
         secrets: Sequence[str] = (),
@@ -136,7 +137,7 @@ class ConnectorThread:
             if self._running:
                 return
             self._running = True
-            self._connector.start(self.config)
+            self._connector.start(self.config.given)
             resumed = self.status != "unassigned"
             self._enter(
                 "running", self._listener.on_running if resumed else self._listener.on_startup

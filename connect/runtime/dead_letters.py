@@ -27,19 +27,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from broker import stack_traces
-from broker.client.api import (
-    Admin,
-    ConsumerRecord,
-    DeliveryCallback,
-    NewTopic,
-    Producer,
-    RecordMetadata,
-)
+from broker.client.api import ConsumerRecord, DeliveryCallback, NewTopic, RecordMetadata
+from broker.client.cluster_admin import Admin
+from broker.client.record_producer import Producer
 from broker.errors import BrokerError, CorruptBatchError, MillstreamError, RequestTimeout
+from connect.config.connector import ErrorSettings
 from connect.errors import ConnectError
 from connect.retries import RETRY_MS, is_transient
 from connect.runtime.class_names import class_name
-from connect.runtime.error_handling import ErrorSettings, RecordFailure, Stage, place_of
+from connect.runtime.error_handling import RecordFailure, Stage, place_of
 from connect.runtime.metrics import ErrorCounts
 from connect.runtime.topic_creation import clamped_replication, create_if_missing
 from connect.state.task_state import TaskId

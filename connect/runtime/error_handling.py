@@ -16,15 +16,14 @@ after an exception.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol, TypeVar
 
 from broker.client.api import ConsumerRecord
 from broker.clock import Clock
-from connect.config.connector_config import sink_definition
-from connect.config_def import ConfigDef
+from connect.config.connector import ErrorSettings
 from connect.errors import ConnectError, RetriableError
 from connect.records import SourceRecord
 from connect.runtime.metrics import ErrorCounts
@@ -65,37 +64,6 @@ class Skipped(Enum):
 
 
 SKIPPED: Final = Skipped.RECORD
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorSettings:
-    """The errors.* settings of a connector."""
-
-    retry_timeout_ms: int = 0  # -1: no limit
-    retry_delay_max_ms: int = 60_000
-    tolerates_all: bool = False
-    logs: bool = False
-    logs_records: bool = False
-    dead_letter_topic: str = ""
-    dead_letter_replication_factor: int = 3
-    dead_letter_headers: bool = False
-
-    @classmethod
-    def of(cls, config: Mapping[str, str]) -> "ErrorSettings":
-        """The error settings of a connector's configuration."""
-        timeout_ms, delay_max_ms, tolerance, *others = DEFINITION.parse(config).values()
-        # The definition has the same order as the fields of this class.
-        return cls(timeout_ms, delay_max_ms, tolerance == "all", *others)  # type: ignore[arg-type]
-
-    @property
-    def reports(self) -> bool:
-        """Whether skipped records are reported."""
-        return self.logs or bool(self.dead_letter_topic)
-
-
-DEFINITION = ConfigDef(
-    key for name, key in sink_definition().keys.items() if name.startswith("errors.")
-)
 
 
 @dataclass(slots=True)

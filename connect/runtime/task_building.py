@@ -3,24 +3,31 @@
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
-from broker.client.api import Admin, Consumer, GroupMetadata
-from broker.client.bulk import BulkProducer
+from broker.client.api import GroupMetadata
+from broker.client.cluster_admin import Admin
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.clock import Clock
 from broker.errors import MillstreamError
-from broker.java.patterns import compile_pattern
-from broker.linear_patterns import Pattern
-from connect.api import Connector, Converter, HeaderConverter, SinkTask, SourceTask
-from connect.clients import LONGEST_MS, Clients, with_prefix
-from connect.config.connector_config import sink_topics
+from connect.api import Converter, HeaderConverter, SinkTask, SourceTask
+from connect.clients import LONGEST_MS, Clients
+from connect.config.connector import (
+    ConnectorConfig,
+    ErrorSettings,
+    SinkConfig,
+    SourceConfig,
+)
 from connect.config.worker_config import WorkerConfig
+from connect.config_def import with_prefix
 from connect.errors import ConfigError, ConnectError, RetriableError
-from connect.plugin_finder import PluginFinder, PluginKind
+from connect.plugin_finder import PluginKind
+from connect.plugins import Plugins
 from connect.retries import is_transient, retry_until_stopped
 from connect.runtime.conversion import Converters, Transform
 from connect.runtime.dead_letters import DeadLetterClients, DeadLetters, create_topic
-from connect.runtime.error_handling import ErrorHandler, ErrorLog, ErrorSettings
+from connect.runtime.error_handling import ErrorHandler, ErrorLog
 from connect.runtime.metrics import SinkMetrics, SourceMetrics, TaskMetrics
 from connect.runtime.sink.errant_records import ErrantRecords
 from connect.runtime.sink.pipeline import SinkPipeline
@@ -35,7 +42,7 @@ from connect.runtime.source.runner import SourceRunner, TaskContext
 from connect.runtime.source.sending import RecordSender
 from connect.runtime.source.setup import SourceDelivery, SourceSetup, StoredOffsets
 from connect.runtime.task_thread import TaskBody
-from connect.runtime.topic_creation import TopicCreator, topic_groups
+from connect.runtime.topic_creation import TopicCreator
 from connect.state.group_offsets import group_of
 from connect.state.task_state import TaskId
 from connect.stop_signal import StopSignal
@@ -60,63 +67,54 @@ class TaskRequest:
     confirm: Callable[[], None] = lambda: None
 
 
-class WorkerPlugins(PluginFinder, Protocol):
-    """The plugins, as a worker needs them."""
-
-    def connector(self, name: str) -> type[Connector]:
-        """The class of a connector; ConfigError if there is none."""
-        ...
-
-    def kind_of(self, name: str) -> PluginKind | None:
-        """SOURCE or SINK for the name of a connector; None for other names."""
-        ...
-
-    def task_name(self, connector: str) -> str:
-        """The class name of a connector's tasks, for task configurations."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class TaskBuilder:
     """Creates the tasks of one worker."""
 
     clients: Clients
     config: WorkerConfig
-    plugins: WorkerPlugins
+    plugins: Plugins
     offsets: OffsetStores
     clock: Clock
 
     def build(self, request: TaskRequest, stop: StopSignal) -> TaskBody:
         """Create a task and its parts; waits while the broker is unavailable."""
-        connector = self.plugins.connector(request.connector["connector.class"])
+        config = ConnectorConfig.parse(request.connector)
+        connector = self.plugins.connector(config.class_name)
         self.config.allowed_paths.check(connector, request.connector)
         task = connector().task_class()()
         with ExitStack() as opened:
             if isinstance(task, SourceTask):
-                return self._source(request, task, stop, opened)
-            return self._sink(request, task, stop, opened)
+                return self._source(request, config, task, stop, opened)
+            return self._sink(request, config, task, stop, opened)
 
     # --- sources -------------------------------------------------------------------------------
 
     def _source(
-        self, request: TaskRequest, task: SourceTask, stop: StopSignal, opened: ExitStack
+        self,
+        request: TaskRequest,
+        config: ConnectorConfig,
+        task: SourceTask,
+        stop: StopSignal,
+        opened: ExitStack,
     ) -> SourceRunner:
-        config, task_id, metrics = request.connector, request.task_id, SourceMetrics(self.clock)
-        settings = ErrorSettings.of(config)
-        handler = ErrorHandler(settings, metrics.errors, self.clock, stop)
-        if settings.logs:
-            handler.reporters.append(_error_log(task_id, settings, metrics))
+        task_id, metrics = request.task_id, SourceMetrics(self.clock)
+        own = SourceConfig.parse(config.given, creates_topics=self.config.topic_creation_enable)
+        handler = ErrorHandler(config.errors, metrics.errors, self.clock, stop)
+        if config.errors.logs:
+            handler.reporters.append(_error_log(task_id, config.errors, metrics))
         pipeline = SourcePipeline(
-            self._transforms(config, opened), self._converters(config), handler
+            self._transforms(config.given, opened), self._converters(config), handler
         )
-        boundary = boundary_of(config, self.clock, self.config.offset_flush_interval_ms)
-        groups = topic_groups(config) if self.config.topic_creation_enable else []
+        boundary = boundary_of(own, self.clock, self.config.offset_flush_interval_ms)
         setup = SourceSetup(
             task_id,
             task,
             pipeline,
             self._producer(request, opened),
-            retry_until_stopped("open the offsets topic", lambda: self.offsets.of(config), stop),
+            retry_until_stopped(
+                "open the offsets topic", lambda: self.offsets.of(own.offsets_topic), stop
+            ),
             handler,
             metrics,
             stop,
@@ -124,11 +122,13 @@ class TaskBuilder:
             self.config.offset_flush_interval_ms,
             self.config.offset_flush_timeout_ms,
         )
-        creator = TopicCreator(self._admin(request, opened), groups) if groups else None
+        creator = None
+        if own.topic_groups:
+            creator = TopicCreator(self._admin(request, opened), own.topic_groups)
         sender = RecordSender(setup.producer, stop, creator, request.on_topic)
         delivery: SourceDelivery = AtLeastOnce(setup, sender)
         if self.config.exactly_once:
-            topic = self.offsets.topic_of(config)
+            topic = own.offsets_topic or self.config.offset_storage_topic
             delivery = ExactlyOnce(
                 setup, sender, boundary, offsets_topic=topic, confirm=request.confirm
             )
@@ -141,7 +141,7 @@ class TaskBuilder:
         )
         return SourceRunner(setup, context, delivery, opened.pop_all().close)
 
-    def _producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
+    def _producer(self, request: TaskRequest, opened: ExitStack) -> Producer:
         settings: dict[str, object] = {"max_block_ms": SEND_BLOCK_MS}
         if self.config.exactly_once:
             # A transaction with a failed send could only be aborted.
@@ -177,14 +177,19 @@ class TaskBuilder:
     # --- sinks ---------------------------------------------------------------------------------
 
     def _sink(
-        self, request: TaskRequest, task: SinkTask, stop: StopSignal, opened: ExitStack
+        self,
+        request: TaskRequest,
+        config: ConnectorConfig,
+        task: SinkTask,
+        stop: StopSignal,
+        opened: ExitStack,
     ) -> SinkRunner:
-        config, task_id, metrics = request.connector, request.task_id, SinkMetrics(self.clock)
-        settings = ErrorSettings.of(config)
+        task_id, metrics = request.task_id, SinkMetrics(self.clock)
+        settings = config.errors
         handler = ErrorHandler(settings, metrics.errors, self.clock, stop)
         converters = self._converters(config)
         pipeline = SinkPipeline(
-            self._transforms(config, opened), converters, handler, reportable=settings.reports
+            self._transforms(config.given, opened), converters, handler, reportable=settings.reports
         )
         dead_letters: DeadLetters | None = None
         if settings.dead_letter_topic:
@@ -201,7 +206,7 @@ class TaskBuilder:
             task_id,
             task,
             request.task,
-            _topics(config),
+            SinkConfig.parse(config.given).topics,
             self._consumer(request),
             pipeline,
             handler,
@@ -230,7 +235,7 @@ class TaskBuilder:
         with self.clients.admin(request.connector) as admin:
             admin.remove_group_members(member.group_id, [member.member_id]).all()
 
-    def _dead_letter_producer(self, request: TaskRequest, opened: ExitStack) -> BulkProducer:
+    def _dead_letter_producer(self, request: TaskRequest, opened: ExitStack) -> Producer:
         return self._opened(
             opened,
             self.clients.producer(
@@ -250,7 +255,7 @@ class TaskBuilder:
         opened.callback(admin.close)
         return admin
 
-    def _opened(self, opened: ExitStack, producer: BulkProducer) -> BulkProducer:
+    def _opened(self, opened: ExitStack, producer: Producer) -> Producer:
         opened.callback(producer.close, CLOSE_TIMEOUT_MS)
         return producer
 
@@ -267,11 +272,11 @@ class TaskBuilder:
             for each in chain.transforms
         ]
 
-    def _converters(self, config: Mapping[str, str]) -> Converters:
+    def _converters(self, config: ConnectorConfig) -> Converters:
         """The converters of the connector, or of the worker, each with its own settings."""
-        key, key_name = self._converter("key.converter", config)
-        value, value_name = self._converter("value.converter", config)
-        header, header_name = self._converter("header.converter", config)
+        key, key_name = self._converter("key_converter", config)
+        value, value_name = self._converter("value_converter", config)
+        header, header_name = self._converter("header_converter", config)
         return Converters(
             cast(Converter, key),
             cast(Converter, value),
@@ -282,30 +287,20 @@ class TaskBuilder:
         )
 
     def _converter(
-        self, setting: str, config: Mapping[str, str]
+        self, field: str, config: ConnectorConfig
     ) -> tuple[Converter | HeaderConverter, str]:
-        where = config if config.get(setting) else self.config.originals
-        name = config.get(setting) or getattr(self.config, setting.replace(".", "_"))
+        own, setting = getattr(config, field), field.replace("_", ".")
+        where = config.given if own else self.config.originals
+        name = own or getattr(self.config, field)
         is_header = setting == "header.converter"
         kind = PluginKind.HEADER_CONVERTER if is_header else PluginKind.CONVERTER
         found = self.plugins.find(kind, name)
         if found is None:
             raise ConfigError(f'"{setting}" is not a converter: "{name}"')
         converter = cast("Converter | HeaderConverter", found())
-        converter.configure(with_prefix(where, f"{setting}."), setting == "key.converter")
+        converter.configure(with_prefix(f"{setting}.", where), setting == "key.converter")
         return converter, self.plugins.class_name(name) or name
 
 
 def _error_log(task_id: TaskId, settings: ErrorSettings, metrics: TaskMetrics) -> ErrorLog:
     return ErrorLog(task_id, metrics.errors, with_records=settings.logs_records)
-
-
-def _topics(config: Mapping[str, str]) -> list[str] | Pattern:
-    """The topics of a sink: by name, or all whose name matches."""
-    pattern = config.get("topics.regex", "").strip()
-    if not pattern:
-        return sink_topics(config)
-    try:
-        return compile_pattern(pattern)
-    except ValueError as error:
-        raise ConfigError(f'"topics.regex" is not a valid regular expression: {error}') from None

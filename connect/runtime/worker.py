@@ -13,7 +13,6 @@ configurations and, for task.shutdown.graceful.timeout.ms, to stop it.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Self
 
 from broker import concurrency, garbage
@@ -21,18 +20,18 @@ from broker.client.opening import Target
 from broker.clock import Clock, SystemClock
 from connect.api import Connector
 from connect.clients import Clients
-from connect.config.connector_config import sink_definition
+from connect.config.connector import ConnectorConfig, SourceConfig
 from connect.config.hidden_settings import HiddenSettings
 from connect.config.worker_config import WorkerConfig
-from connect.config_def import ConfigDef
 from connect.errors import AlreadyExists, ConnectError, NotFound
 from connect.plugin_finder import PluginKind
+from connect.plugins import Plugins
 from connect.runtime.connector_thread import ConnectorThread
 from connect.runtime.metrics_text import ConnectorMetrics, metrics_text
 from connect.runtime.source.offset_stores import OffsetStores
 from connect.runtime.source.setup import StoredOffsets
 from connect.runtime.startup_counts import CountedStart, StartupCounts
-from connect.runtime.task_building import TaskBuilder, TaskRequest, WorkerPlugins
+from connect.runtime.task_building import TaskBuilder, TaskRequest
 from connect.runtime.task_thread import TaskThread
 from connect.state.offsets import OffsetStore
 from connect.state.task_state import StatusListener, TargetState, TaskId
@@ -41,9 +40,6 @@ from connect.stop_signal import StopSignal
 logger = logging.getLogger(__name__)
 
 IDLE_TICK_MS = 500
-_TASKS = ConfigDef(
-    key for name, key in sink_definition().keys.items() if name.startswith("tasks.max")
-)
 
 
 def ignore_topic(task: TaskId, topic: str) -> None:
@@ -57,7 +53,7 @@ class Worker:
         self,
         target: Target,
         config: WorkerConfig,
-        plugins: WorkerPlugins,
+        plugins: Plugins,
         offsets: OffsetStore,
         clock: Clock | None = None,
         on_topic: Callable[[TaskId, str], None] = ignore_topic,
@@ -90,7 +86,7 @@ class Worker:
 
     def offset_store(self, config: Mapping[str, str]) -> OffsetStore:
         """The store of the offsets of a source connector."""
-        return self._stores.of(config)
+        return self._stores.of(SourceConfig.parse(config).offsets_topic)
 
     # --- connectors ----------------------------------------------------------------------------
 
@@ -103,10 +99,11 @@ class Worker:
         target: TargetState = TargetState.STARTED,
     ) -> None:
         """Start a connector asynchronously; `on_reconfigure` requests new task configurations."""
+        parsed = ConnectorConfig.parse(config)
         thread = ConnectorThread(
             name,
-            config,
-            lambda: self._allowed_connector(config),
+            parsed,
+            lambda: self._allowed_connector(parsed),
             CountedStart(listener, self._connector_starts),
             self._hidden.secrets(config),
         )
@@ -115,13 +112,13 @@ class Worker:
                 raise AlreadyExists(f"Connector {name} already exists")
             self._connectors[name] = thread
             self._connector_starts.attempts += 1
-        offsets = StoredOffsets(name, lambda: self._stores.of(config), self._stop)
+        offsets = StoredOffsets(name, lambda: self.offset_store(config), self._stop)
         thread.start(offsets, on_reconfigure)
         thread.set_target(target)
 
-    def _allowed_connector(self, config: Mapping[str, str]) -> Connector:
-        found = self._plugins.connector(config["connector.class"])
-        self._config.allowed_paths.check(found, config)
+    def _allowed_connector(self, config: ConnectorConfig) -> Connector:
+        found = self._plugins.connector(config.class_name)
+        self._config.allowed_paths.check(found, config.given)
         return found()
 
     def stop_connector(self, name: str) -> bool:
@@ -138,22 +135,23 @@ class Worker:
     def connector_task_configs(self, name: str) -> list[dict[str, str]]:
         """The task configurations that the connector generates; waits for it."""
         thread = self._connector(name)
-        limit, enforced = _TASKS.parse(thread.config).values()
-        assert isinstance(limit, int)
+        config, limit = thread.config, thread.config.tasks_max
         found = thread.ask(lambda connector: connector.task_configs(limit))
         if len(found) > limit:
             said = f"The connector {name} has generated {len(found)} tasks, which is greater than "
             said += f"{limit}, the maximum number of tasks it is configured to create."
-            if enforced:
+            if config.enforces_tasks_max:
                 raise ConnectError(said, hint="raise tasks.max, or set tasks.max.enforce=false")
             logger.warning(said)
-        task_class = self._plugins.task_name(thread.config["connector.class"])
         shared = {
-            setting: thread.config[setting]
-            for setting in ("topics", "topics.regex")
-            if setting in thread.config
+            "task.class": self._plugins.task_name(config.class_name),
+            **{
+                name: config.given[name]
+                for name in ("topics", "topics.regex")
+                if name in config.given
+            },
         }
-        return [{**config, "task.class": task_class, **shared} for config in found]
+        return [{**task, **shared} for task in found]
 
     def ask_connector(self, name: str, what: Callable[[Connector], object]) -> object:
         """Call a running connector, in its thread."""
@@ -266,7 +264,7 @@ class Worker:
         )
 
     def _connector_metrics(self, connector: ConnectorThread) -> ConnectorMetrics:
-        name = connector.config.get("connector.class", "")
+        name = connector.config.class_name
         kind = self._plugins.kind_of(name)
         return ConnectorMetrics(
             connector.name,
@@ -292,10 +290,5 @@ class Worker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -7,7 +7,8 @@ An offset of null resets the partition: it is read again according to auto.offse
 
 from collections.abc import Mapping, Sequence
 
-from broker.client.api import Admin, OffsetAndMetadata
+from broker.client.api import OffsetAndMetadata
+from broker.client.cluster_admin import Admin
 from broker.errors import BrokerError, ErrorCode
 from broker.java.number_text import parse_integer
 from broker.model import TopicPartition
@@ -29,7 +30,7 @@ HAS_MEMBERS = frozenset(
 ShownOffset = tuple[Mapping[str, object], Mapping[str, object] | None]
 
 
-def group_of(name: str, config: Mapping[str, str]) -> str:
+def group_of(name: str, config: Mapping[str, str | None]) -> str:
     """The consumer group of a sink connector."""
     return config.get("consumer.override.group.id") or f"connect-{name}"
 

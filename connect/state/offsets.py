@@ -16,7 +16,9 @@ from typing import NamedTuple, Protocol
 import orjson
 
 from broker import concurrency
-from broker.client.api import ConsumerRecord, Delivery, Producer
+from broker.client.api import ConsumerRecord
+from broker.client.produced_batch import Delivery
+from broker.client.record_producer import Producer
 from broker.files import FileSystem
 from broker.model import OpenFile
 from connect.errors import ConfigError, ConnectError, DataError

@@ -18,8 +18,11 @@ from typing import TypeVar
 
 from broker import concurrency
 from broker.client.administration.values import ConfigResource, NewTopic
-from broker.client.api import Admin, Consumer, ConsumerRecord, Producer
+from broker.client.api import ConsumerRecord
+from broker.client.cluster_admin import Admin
 from broker.client.opening import Target, admin, consumer, producer
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.errors import ErrorCode, MillstreamError
 from broker.model import LATEST_TIMESTAMP, TopicPartition
 from connect.errors import ConfigError, Conflict, ConnectError, RetriableError

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connect.api import Predicate, Transformation
-from connect.config.connector_config import class_finder, ensure_plugin
-from connect.config_def import ConfigType, invalid, parse_type
+from connect.config.connector_config import class_finder, ensure_plugin, list_setting
+from connect.config_def import invalid, with_prefix
 from connect.errors import ConfigError
 from connect.plugin_finder import PluginFinder, PluginKind
 from connect.records import Record
@@ -44,7 +44,7 @@ class TransformationChain:
         """The transforms of a connector's configuration; ConfigError if one is invalid."""
         made: list[ChainedTransform] = []
         try:
-            for alias in _aliases("transforms", config):
+            for alias in list_setting("transforms", config):
                 made.append(_chained(alias, config, plugins))
         except BaseException:
             cls(tuple(made)).close()
@@ -65,14 +65,9 @@ class TransformationChain:
             transform.close()
 
 
-def _aliases(setting: str, config: Mapping[str, str]) -> list[str]:
-    listed = parse_type(setting, config.get(setting), ConfigType.LIST)
-    return listed if isinstance(listed, list) else []
-
-
 def _chained(alias: str, config: Mapping[str, str], plugins: PluginFinder) -> ChainedTransform:
     prefix = f"transforms.{alias}."
-    own = _under(prefix, config)
+    own = with_prefix(prefix, config)
     predicate_alias, negate = own.pop("predicate", None), own.pop("negate", "false")
     class_name = _class_name(prefix, own, plugins)
     made = ensure_plugin(plugins, PluginKind.TRANSFORMATION, class_name)()
@@ -87,13 +82,13 @@ def _chained(alias: str, config: Mapping[str, str], plugins: PluginFinder) -> Ch
 
 def _predicate(alias: str, config: Mapping[str, str], plugins: PluginFinder) -> Predicate:
     prefix = f"predicates.{alias}."
-    known = _aliases("predicates", config)
+    known = list_setting("predicates", config)
     if alias not in known:
         raise ConfigError(
             f"Unknown configuration '{prefix}type'",
             hint=f'add "{alias}" to "predicates", which names {", ".join(known) or "none"}',
         )
-    own = _under(prefix, config)
+    own = with_prefix(prefix, config)
     class_name = _class_name(prefix, own, plugins)
     made = ensure_plugin(plugins, PluginKind.PREDICATE, class_name)()
     assert isinstance(made, Predicate), "found as one"
@@ -111,11 +106,3 @@ def _class_name(prefix: str, own: Mapping[str, str], plugins: PluginFinder) -> s
     if full_name is None:
         raise invalid(f"{prefix}type", chosen, f"Class {chosen} could not be found.")
     return full_name
-
-
-def _under(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name.removeprefix(prefix): value
-        for name, value in config.items()
-        if name.startswith(prefix)
-    }

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import click
 
 from broker.client import consumer
-from broker.client.api import Consumer, ConsumerRecord, RebalanceListener
+from broker.client.api import ConsumerRecord, RebalanceListener
 from broker.client.config import take
 from broker.client.consumer_config import ConsumerConfig
+from broker.client.record_consumer import Consumer
 from broker.errors import BrokerError, ErrorCode, MillstreamError, RequestTimeout
 from broker.model import TopicPartition
 from millstream.commands import formats

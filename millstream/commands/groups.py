@@ -3,7 +3,8 @@
 import click
 
 from broker.client import admin
-from broker.client.api import Admin, MemberDescription, OffsetAndMetadata
+from broker.client.api import MemberDescription, OffsetAndMetadata
+from broker.client.cluster_admin import Admin
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from millstream.commands.consume import parse_time_ms
 from millstream.commands.options import (

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from broker import Broker, BrokerConfig
 from broker.client import admin
-from broker.client.api import Admin, NewTopic
+from broker.client.api import NewTopic
+from broker.client.cluster_admin import Admin
 from broker.client.opening import Target
 from broker.descriptors import raise_limit
 from broker.errors import ErrorCode, MillstreamError

@@ -7,7 +7,8 @@ from datetime import timedelta
 import click
 
 from broker.client import admin
-from broker.client.api import Admin, OffsetAndMetadata
+from broker.client.api import OffsetAndMetadata
+from broker.client.cluster_admin import Admin
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from millstream.commands.applications import load_topology
 from millstream.commands.consume import parse_time_ms

@@ -3,7 +3,8 @@
 import click
 
 from broker.client import admin
-from broker.client.api import Admin, ConfigChange, ConfigResource, NewTopic
+from broker.client.api import ConfigChange, ConfigResource, NewTopic
+from broker.client.cluster_admin import Admin
 from broker.errors import ErrorCode
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from millstream.commands.options import (

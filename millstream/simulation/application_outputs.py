@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from broker.client import consumer
-from broker.client.api import Consumer
+from broker.client.record_consumer import Consumer
 from broker.model import TopicPartition
 from millstream.simulation.actors.actor import Actor
 from millstream.simulation.actors.producers import PARTITIONS

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from functools import partial
 from queue import Empty
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from millstream.simulation.scheduler import MICROSECONDS, Scheduler, SimulationOver, Task
@@ -147,12 +146,7 @@ class SimulatedLock:
 
     __enter__ = acquire
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
@@ -255,12 +249,7 @@ class SimulatedRLock:
 
     __enter__ = acquire
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
@@ -281,12 +270,7 @@ class SimulatedCondition:
     def __enter__(self) -> bool:
         return self.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def wait(self, timeout: float | None = None) -> bool:

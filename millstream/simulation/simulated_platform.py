@@ -331,4 +331,3 @@ class Outcome:
         self.steps = simulation.scheduler.steps
         self.acknowledged = sum(map(len, platform.observations.acknowledged.values()))
         self.busiest = simulation.scheduler.busiest
-        self.longest_real_hold_s = max(simulation.context.longest_real.values(), default=0.0)

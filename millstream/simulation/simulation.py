@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Callable
 from contextlib import ExitStack
 from random import Random
-from types import TracebackType
 from typing import Self
 
 from broker.machine import Machine
@@ -70,11 +69,6 @@ class Simulation:
         self._opened.enter_context(installed(self.context))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._opened:
             self.scheduler.end()

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from broker.client import admin, consumer, producer
 from broker.client.administration.values import NewTopic
-from broker.client.api import Delivery
-from broker.client.cluster_admin import ClusterAdmin
+from broker.client.cluster_admin import Admin
+from broker.client.produced_batch import Delivery
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
 from millstream.simulation.actors.actor import Actor
@@ -213,7 +213,7 @@ class Reader(PipelineActor):
                 unchanged_ms = unchanged_ms + READ_MS if is_same else 0
                 previous = now
 
-    def _progress(self, cluster: ClusterAdmin) -> object:
+    def _progress(self, cluster: Admin) -> object:
         """End and committed offsets; None while input is not processed."""
         if not all(each.is_running() for each in self.pipeline_platform.applications):
             return None
@@ -242,7 +242,7 @@ class Reader(PipelineActor):
             for group, topics in each.reads.items()
         }
 
-    def _partitions(self, cluster: ClusterAdmin) -> Iterator[TopicPartition]:
+    def _partitions(self, cluster: Admin) -> Iterator[TopicPartition]:
         for name, listing in cluster.list_topics().items():
             for number in range(listing.partitions):
                 yield TopicPartition(name, number)

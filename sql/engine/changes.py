@@ -1,8 +1,8 @@
 """Changes: what statements do to the catalog and to queries, worked out before it is done.
 
-`Preparation.prepare` checks a statement against a State and answers with a StateChange. Applying it
-to the State is all that happens there, so that a whole request can be prepared in a sandbox first.
-Topics, schemas and running queries follow the change, in the engine.
+`Preparation.prepare` checks a statement against an EngineState and answers with a StateChange.
+Applying it to the EngineState is all that happens there, so that a whole request can be prepared in
+a sandbox first. Topics, schemas and running queries follow the change, in the engine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ def named(queries: Mapping[str, Q], query_id: str) -> Q | None:
 
 
 @dataclass(slots=True)
-class State:
+class EngineState:
     """The catalog and the queries that commands have created."""
 
     catalog: Catalog = field(default_factory=Catalog)
@@ -86,10 +86,10 @@ class State:
     # Which sources a stream or table was made of; it outlives the query that made it.
     origins: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def copy(self) -> "State":
+    def copy(self) -> "EngineState":
         """A state to try changes on."""
         catalog = Catalog(dict(self.catalog.sources), dict(self.catalog.types))
-        return State(catalog, dict(self.queries), set(self.paused), dict(self.origins))
+        return EngineState(catalog, dict(self.queries), set(self.paused), dict(self.origins))
 
     def query_named(self, query_id: str) -> QueryInfo | None:
         """The query of an id, in any case: ids are written without quotes."""
@@ -160,7 +160,7 @@ class TopicShapes(Protocol):
 class Preparation:
     """Works out the change that one statement makes, under the settings of its session."""
 
-    state: State
+    state: EngineState
     functions: FunctionRegistry
     config: SqlConfig
     properties: Mapping[str, object]

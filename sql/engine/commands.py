@@ -33,7 +33,7 @@ from sql.command_log import (
     LoggedCommand,
     TakenOver,
 )
-from sql.engine.changes import CommandStatement, Preparation, QueryInfo, State, StateChange
+from sql.engine.changes import CommandStatement, EngineState, Preparation, QueryInfo, StateChange
 from sql.engine.entities import CommandStatus, CurrentStatus, Entity, WarningEntity
 from sql.engine.launching import LoweredQuery, QueryLauncher
 from sql.engine.logged_plans import change_of, sized
@@ -81,7 +81,7 @@ class Commands:
     launcher: QueryLauncher
     # None: nothing is logged, as in headless mode.
     log: CommandLog | None
-    state: State = field(default_factory=State)
+    state: EngineState = field(default_factory=EngineState)
     running: dict[str, LaunchedQuery] = field(default_factory=dict)
     statuses: dict[str, CommandStatus] = field(default_factory=dict)
     degraded: str | None = None
@@ -116,7 +116,7 @@ class Commands:
             self._start_queries()
 
     def start_with(
-        self, state: State, next_number: int, lowered: Mapping[str, LoweredQuery]
+        self, state: EngineState, next_number: int, lowered: Mapping[str, LoweredQuery]
     ) -> None:
         """Start the queries of a state that did not come from the log."""
         with self._lock:
@@ -161,7 +161,7 @@ class Commands:
                 self.log.close()
                 self.topics.delete(self.log.topic)
             self._unapplied.clear()
-            self.state = State()
+            self.state = EngineState()
             self.degraded = "the cluster was terminated"
 
     # --- statements ---------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sql.catalog import SourceInfo
 from sql.engine import entities as en
-from sql.engine.changes import QueryInfo, State
+from sql.engine.changes import EngineState, QueryInfo
 from sql.engine.fields import column_fields, schema_fields
 from sql.engine.pushing import PushQuery
 from sql.engine.spark_progress import SparkProgress
@@ -27,7 +27,7 @@ RUNNING = "RUNNING"
 class Descriptions:
     """Describes sources and queries."""
 
-    state: State
+    state: EngineState
     topics: Topics
     runtimes: Mapping[str, QueryRuntime]
     push_queries: Mapping[str, PushQuery]

@@ -15,12 +15,11 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from broker import concurrency
-from broker.client.api import Producer
 from broker.client.opening import Target, producer
+from broker.client.record_producer import Producer
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from broker.files import FileSystem
@@ -32,7 +31,7 @@ from sql.connector_masks import masked
 from sql.engine import entities as en
 from sql.engine.asserting import schema_problem, topic_problem, wait_until_holds
 from sql.engine.bounded import OnProgress, Wait, run_bounded
-from sql.engine.changes import COMMANDS, CommandStatement, State, named
+from sql.engine.changes import COMMANDS, CommandStatement, EngineState, named
 from sql.engine.commands import Commands
 from sql.engine.connectors import Connectors
 from sql.engine.entities import Entity
@@ -281,16 +280,11 @@ class Engine:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
-    def state(self) -> State:
+    def state(self) -> EngineState:
         """The catalog and the queries, as they are now."""
         return self.commands.state
 
@@ -400,7 +394,7 @@ class Engine:
             prepared = self.commands.prepared(sandbox, statement, text, dict(session.properties))
         return self.commands.execute(prepared)
 
-    def record_builder(self, state: State, session: SqlSession) -> RecordBuilder:
+    def record_builder(self, state: EngineState, session: SqlSession) -> RecordBuilder:
         """A builder of records for INSERT statements, for a state."""
         config = self.config.with_session(session.properties)
         return RecordBuilder(state.catalog, self.functions, config, self.registry, self._encoders)

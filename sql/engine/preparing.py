@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from broker.serde.registry.api import SchemaRegistry
 from sql.backends.native.tap import Tap
 from sql.command_log import Command, decode, encode
-from sql.engine.changes import CommandStatement, Preparation, State, StateChange, TopicShapes
+from sql.engine.changes import CommandStatement, EngineState, Preparation, StateChange, TopicShapes
 from sql.engine.launching import LoweredQuery, QueryLauncher
 from sql.engine.logged_plans import change_of, change_to_json
 from sql.engine.registered_schemas import StatementSchemas
@@ -26,14 +26,14 @@ from sql.functions.registry import FunctionRegistry
 class Sandbox:
     """A copy of the catalog, the queries and the settings, on which a request is planned."""
 
-    state: State
+    state: EngineState
     config: SqlConfig
     topics: TopicShapes
     # The number of the next command, and the distance to the one after it.
     number: int
     step: int
     # The state that the engine is in when the next command of the sandbox is executed.
-    expected: State
+    expected: EngineState
     # The tap of a running query, or a new one.
     tap_of: Callable[[str], Tap]
     _taps: dict[str, Tap] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class PreparedCommand:
     command: Command | None = None
     lowered: LoweredQuery | None = None
 
-    def is_current(self, state: State, number: int) -> bool:
+    def is_current(self, state: EngineState, number: int) -> bool:
         """Whether it was prepared for the state and the number that it meets."""
         return self.sandbox.expected is state and self.number == number
 

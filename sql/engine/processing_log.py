@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from broker.client.api import Producer
 from broker.client.opening import Target, producer
+from broker.client.record_producer import Producer
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from sql.backends.native.topology import is_internal

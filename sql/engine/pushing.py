@@ -82,7 +82,7 @@ def tombstone_values(plan: PlanNode) -> Callable[[object], Row]:
     return values
 
 
-class Delivery(Protocol):
+class RowDelivery(Protocol):
     """Delivers rows to a push query."""
 
     def start(self) -> None:
@@ -103,7 +103,7 @@ class PushQuery:
         text: str,
         planned: PlannedQuery,
         queue: RowQueue,
-        delivery: Delivery,
+        delivery: RowDelivery,
         on_close: Callable[["PushQuery"], None],
     ) -> None:
         """`start` runs it; `on_close` is called once, when it has ended."""
@@ -177,7 +177,7 @@ class PushQuery:
 
 
 class AppDelivery:
-    """Rows of an application of the query's own; see Delivery."""
+    """Rows of an application of the query's own; see RowDelivery."""
 
     def __init__(self, app: StreamsApp, queue: RowQueue, plan: PlanNode, target: Target) -> None:
         self._app = app
@@ -205,7 +205,7 @@ class AppDelivery:
 
 
 class TapDelivery:
-    """Rows that a persistent query writes anyway, watched on their way; see Delivery.
+    """Rows that a persistent query writes anyway, watched on their way; see RowDelivery.
 
     That query never waits for a reader.
     """

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from sql.backends.native.tap import Tap
 from sql.command_log import Command, decode, encode
-from sql.engine.changes import CommandStatement, Preparation, QueryInfo, State, StateChange
+from sql.engine.changes import CommandStatement, EngineState, Preparation, QueryInfo, StateChange
 from sql.engine.commands import TRIES, Commands
 from sql.engine.launching import LoweredQuery
 from sql.engine.logged_plans import change_of, change_to_json, sized
@@ -79,7 +79,7 @@ class _PlannedFile:
         self.pins: dict[int, Command] = {}  # plans that are not pinned yet, by number
         self.lowered: dict[str, LoweredQuery] = {}
         self._commands = commands
-        self._state = State()
+        self._state = EngineState()
         self._changes: list[tuple[str, StateChange]] = []
 
     def add_all(
@@ -93,9 +93,9 @@ class _PlannedFile:
                     self._changes.append((each.text, change))
                     self._state.apply(sized(change, self._commands.shape(change)))
 
-    def provided(self) -> State:
+    def provided(self) -> EngineState:
         """The state after all changes, for which topics and schemas are created."""
-        state = State()
+        state = EngineState()
         for text, change in self._changes:
             with of_statement(text):
                 state.apply(sized(change, self._commands.provide(change)))

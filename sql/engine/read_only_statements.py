@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sql.engine import entities as en
 from sql.engine import listing
-from sql.engine.changes import QueryInfo, State, named
+from sql.engine.changes import EngineState, QueryInfo, named
 from sql.engine.commands import Commands
 from sql.engine.connectors import Connectors
 from sql.engine.descriptions import Descriptions
@@ -41,7 +41,7 @@ class ReadOnlyStatements:
         return self._describe(session, statement, text)
 
     @property
-    def _state(self) -> State:
+    def _state(self) -> EngineState:
         return self.commands.state
 
     def descriptions(self) -> Descriptions:

@@ -58,7 +58,7 @@ class SqlSession:
         match statement:
             case SetProperty(name=name, value=value):
                 config.check_override(name)
-                refuse_without_effect(name)
+                refuse_without_effect(name, value)
                 self.set_property(config, name, value)
             case UnsetProperty(name=name):
                 plain_name(name)  # refuses what is unknown

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from sql.backends.spark.options import OFFSETS_PER_TRIGGER
 from sql.backends.spark.per_batch_rules import PER_BATCH, PER_RECORD, SETTING
 from sql.engine.streams_settings import WITHOUT_EFFECT, for_streams, is_of_streams
+from sql.engine.unused_settings import UNUSED
 from sql.errors import StatementFailed
 from streams.runtime.shared_runtime import RUNNER_THREADS
 
@@ -278,7 +279,8 @@ class SqlConfig(Mapping[str, object]):
     @property
     def without_effect(self) -> dict[str, str]:
         """Settings that were given and do nothing, with what to use instead."""
-        return {name: WITHOUT_EFFECT[name] for name in self._given if name in WITHOUT_EFFECT}
+        found = {name: _instead_of(name, value) for name, value in self._given.items()}
+        return {name: instead for name, instead in found.items() if instead is not None}
 
     def spark_settings(self) -> dict[str, str]:
         """What Spark's session is given: settings of Spark that are none of ours."""
@@ -333,9 +335,16 @@ def plain_name(name: str) -> str:
     )
 
 
-def refuse_without_effect(name: str) -> None:
-    """Refuse a setting that queries do not get, and say what to use instead."""
-    instead = WITHOUT_EFFECT.get(plain_name(name))
+def _instead_of(name: str, value: object) -> str | None:
+    """What to use instead of a setting that does nothing; None if the value has its effect."""
+    if name in UNUSED and value in (EDITABLE.get(name), FIXED.get(name)):
+        return None
+    return WITHOUT_EFFECT.get(name) or UNUSED.get(name)
+
+
+def refuse_without_effect(name: str, value: object) -> None:
+    """Refuse a value that does nothing, and say what to use instead."""
+    instead = _instead_of(plain_name(name), converted(name, value))
     if instead is not None:
         raise StatementFailed(f'Property "{name}" has no effect', hint=instead)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from broker import concurrency
 from broker.client.api import ConsumerRecord
 from broker.client.opening import Target, consumer
-from broker.client.record_consumer import RecordConsumer
+from broker.client.record_consumer import Consumer
 from broker.clock import Clock
 from broker.model import TopicPartition
 from broker.serde.registry.api import SchemaRegistry
@@ -53,7 +53,7 @@ class SinkRows:
         self._key = key_serde(scan.key_format, scan.shape.key, registry, scan.shape.window)
         self._lock = concurrency.Lock()
         self._database: RocksDatabase | None = None
-        self._consumer: RecordConsumer | None = None
+        self._consumer: Consumer | None = None
 
     # --- following the topic ------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ class SinkRows:
                     )
                 self._keep(reader, places, reader.poll(POLL_MS, max_records=POLL_RECORDS))
 
-    def _opened(self) -> RecordConsumer:
+    def _opened(self) -> Consumer:
         if self._consumer is None:
             database = RocksDatabase(self._folder, [STORE])
             reader = consumer(
@@ -97,7 +97,7 @@ class SinkRows:
 
     def _keep(
         self,
-        reader: RecordConsumer,
+        reader: Consumer,
         places: list[TopicPartition],
         records: list[ConsumerRecord],
     ) -> None:

@@ -22,6 +22,7 @@ from sql.queries import (
     FailureType,
     QueryState,
     RecordedFailure,
+    Restarts,
     RetryPolicy,
     Supervisor,
     classified,
@@ -68,12 +69,10 @@ class SparkRuntime:
         self._clock = machine.clock
         self._files = machine.files
         self._supervisor = supervisor
-        self._retry = retry
+        self._restarts = Restarts(parts.application_id, machine.clock, supervisor, retry)
         self._changed = concurrency.Condition(concurrency.RLock())
         self._query: SparkQuery | None = None
         self._starting = False
-        self._failures: list[RecordedFailure] = []
-        self._attempts = 0
         self._failed = False
         self._paused = False
         self._wanted = False
@@ -96,7 +95,7 @@ class SparkRuntime:
     @property
     def failures(self) -> tuple[RecordedFailure, ...]:
         """The latest failures."""
-        return tuple(self._failures)
+        return self._restarts.failures
 
     # --- start and end ------------------------------------------------------------------------
 
@@ -153,7 +152,7 @@ class SparkRuntime:
                 active, message = False, f"Spark does not respond: {error}"
             if active:
                 if self.progress is not None:
-                    self._attempts = 0
+                    self._restarts.attempts = 0
                 self._supervisor.after(LOOK_MS, lambda: self._look(query))
                 return
             self._query = None
@@ -163,18 +162,7 @@ class SparkRuntime:
 
     def _fail(self, message: str, kind: FailureType) -> None:
         self._failed = True
-        self._failures.append(RecordedFailure(self._clock.now_ms(), message, kind))
-        del self._failures[: -self._retry.failures_kept]
-        wait_ms = self._retry.wait_ms(self._attempts)
-        self._attempts += 1
-        logger.error(
-            "query %s on Spark failed (%s), restarting in %d ms: %s",
-            self.application_id,
-            kind.value,
-            wait_ms,
-            message,
-        )
-        self._supervisor.after(wait_ms, self._try_again)
+        self._restarts.failed(message, kind, self._try_again)
 
     def _try_again(self) -> None:
         with self._changed:

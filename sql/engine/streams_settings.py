@@ -50,10 +50,10 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "topology.optimization": "topologies of queries are not optimized again",
     "ensure.explicit.internal.resource.naming": "internal topics are named after their queries",
     "upgrade.from": "there is no earlier protocol to upgrade from",
-    "log.summary.interval.ms": "see the metrics of the server",
     "allow.auto.create.topics": "a statement creates the topics that its query needs",
     "enable.idempotence": "processing.guarantee decides it",
     "isolation.level": "processing.guarantee decides it",
+    "max.poll.records": "set buffered.records.per.partition: batches are read whole",
     "max.poll.interval.ms": "members stay in their group as long as they send heartbeats",
 }
 

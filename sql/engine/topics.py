@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from broker import concurrency
 from broker.client.administration.values import NewTopic
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.client.opening import Target, admin
 from broker.errors import BrokerError, ErrorCode
 from broker.model import TopicPartition

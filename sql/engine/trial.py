@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sql.engine.changes import COMMANDS, State, named
+from sql.engine.changes import COMMANDS, EngineState, named
 from sql.engine.commands import Commands
 from sql.engine.insert_records import RecordBuilder
 from sql.engine.preparing import PreparedCommand, Sandbox
@@ -26,7 +26,7 @@ class Trial:
     sandbox: Sandbox
     # The push queries that run: TERMINATE ends them without a command.
     push_queries: Mapping[str, object]
-    record_builder: Callable[[State, SqlSession], RecordBuilder]
+    record_builder: Callable[[EngineState, SqlSession], RecordBuilder]
     headless: bool = False
 
     def run(self, parsed: ParsedStatement) -> PreparedCommand | None:

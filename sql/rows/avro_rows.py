@@ -17,16 +17,15 @@ from sql.rows.avro_decoding import row_reader, single_reader
 from sql.rows.avro_encoding import row_writer, single_writer
 from sql.rows.columns_check import is_alone
 from sql.rows.none_rows import NullSerde
-from sql.rows.registered_rows import RegisteredRows, need_registry
-from sql.rows.row_format import Feature, Row, RowOptions
+from sql.rows.registered_rows import name_of_single, registered_rows
+from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
 
 
-class AvroRows:
+class AvroRows(RowFormat):
     """The format AVRO."""
 
     name = "AVRO"
     features = frozenset(Feature)
-    schema_kind = SchemaKind.AVRO
 
     def serde(
         self,
@@ -37,9 +36,7 @@ class AvroRows:
         """A serde of rows of these columns."""
         if options.is_key and not columns:
             return NullSerde()
-        codec = _AvroCodec(tuple(columns), options)
-        codec.schema()
-        return RegisteredRows(codec, options, need_registry(self.name, registry))
+        return registered_rows(_AvroCodec(tuple(columns), options), options, registry)
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
         """The schema that ksqlDB registers for such columns."""
@@ -49,10 +46,9 @@ class AvroRows:
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
         """A record's fields; of a key, or an unwrapped value, all of it as ROWKEY or ROWVAL."""
-        single = None
-        if options.is_key or not options.wrapped:
-            single = "ROWKEY" if options.is_key else "ROWVAL"
-        return avro_columns(_tree(schema), single=single, upper=options.schema_id is None)
+        return avro_columns(
+            _tree(schema), single=name_of_single(options), upper=options.schema_id is None
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Checks of columns that several formats share."""
 
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
 
 from broker.errors import SchemaError
 from sql.datatypes import STRING, ArrayType, Column, DataType, MapType, Primitive, StructType
@@ -11,14 +10,6 @@ from sql.rows.row_format import RowOptions
 def is_alone(columns: Sequence[Column], options: RowOptions) -> bool:
     """Whether a single column is written without a record around it; in keys it always is."""
     return len(columns) == 1 and (options.is_key or not options.wrapped)
-
-
-def no_schema(name: str) -> NoReturn:
-    """Refuse to speak of schemas, for formats that no registry knows."""
-    raise SchemaError(
-        f'format "{name}" does not use a schema registry',
-        hint="declare the columns in the statement",
-    )
 
 
 def unsupported_type(name: str, column: Column) -> SchemaError:

@@ -24,14 +24,13 @@ from broker.java.number_text import (
     parse_integer,
 )
 from broker.serde.registry.api import SchemaRegistry
-from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
 from broker.serde.serde import Serde
 from sql.datatypes import BOOLEAN, BYTES, DOUBLE, STRING, Column, DataType, DecimalType, Primitive
 from sql.numeric_types import INTEGER_RANGES, parse_decimal
-from sql.rows.columns_check import no_schema, unsupported_type
+from sql.rows.columns_check import unsupported_type
 from sql.rows.mismatch import Mismatch, inside, undecodable, unencodable
 from sql.rows.none_rows import NullSerde
-from sql.rows.row_format import Feature, Row, RowOptions
+from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
 
 DELIMITER_NAMES = {"SPACE": " ", "TAB": "\t"}
 LINE_ENDS = "\r\n"
@@ -42,14 +41,13 @@ NUMBER_CHARACTERS = frozenset(string.ascii_letters + string.digits + "+-./=")
 T = TypeVar("T")
 
 
-class DelimitedRows:
+class DelimitedRows(RowFormat):
     """Rows as one line of separated values."""
 
     name = "DELIMITED"
     features = frozenset(
         {Feature.KEY, Feature.VALUE, Feature.MULTI_COLUMN_KEY, Feature.UNWRAP_SINGLES}
     )
-    schema_kind: SchemaKind | None = None
 
     def serde(
         self,
@@ -65,14 +63,6 @@ class DelimitedRows:
         if options.is_key and not columns:
             return NullSerde()
         return DelimitedRowSerde(columns, delimiter)
-
-    def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """There is none."""
-        no_schema(self.name)
-
-    def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """There are none."""
-        no_schema(self.name)
 
 
 def delimiter_of(text: str) -> str:

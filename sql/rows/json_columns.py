@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from broker.errors import SchemaError
-from broker.serde.schema.json_documents import Place
+from broker.serde.schema.json_documents import Subschema
 from broker.serde.schema.json_schema import JsonSchema
 from sql.datatypes import (
     BIGINT,
@@ -149,7 +149,7 @@ class _Reader:
         self.upper = upper
         self.nodes = 0
 
-    def type(self, place: Place, path: str, depth: int) -> DataType:
+    def type(self, place: Subschema, path: str, depth: int) -> DataType:
         self.nodes += 1
         if self.nodes > NODES_MAX or depth > DEPTH_MAX:
             raise _wrong(path, f"it contains itself or is nested more than {DEPTH_MAX} deep")
@@ -163,18 +163,20 @@ class _Reader:
             return self.type(named, path, depth + 1)
         for word in ("oneOf", "anyOf"):
             if isinstance(choice := schema.get(word), list):
-                return self._choice([Place(each, place.base) for each in choice], path, depth)
+                return self._choice([Subschema(each, place.base) for each in choice], path, depth)
         if isinstance(parts := schema.get("allOf"), list) and "type" not in schema:
-            return self._all([Place(each, place.base) for each in parts], path, depth)
+            return self._all([Subschema(each, place.base) for each in parts], path, depth)
         kinds = schema.get("type")
         if isinstance(kinds, list):
             present = [each for each in kinds if each != "null"]
             if len(present) != 1:
                 raise _wrong(path, f"it is a choice of {len(present)} types")
-            return self.type(Place({**schema, "type": present[0]}, place.base), path, depth + 1)
+            return self.type(Subschema({**schema, "type": present[0]}, place.base), path, depth + 1)
         return self._simple(schema, kinds, place, path, depth)
 
-    def _simple(self, schema: Json, kind: object, place: Place, path: str, depth: int) -> DataType:
+    def _simple(
+        self, schema: Json, kind: object, place: Subschema, path: str, depth: int
+    ) -> DataType:
         connect = schema.get("connect.type")
         match kind:
             case "boolean":
@@ -194,13 +196,13 @@ class _Reader:
             case _:
                 raise _wrong(path, "it declares no type")
 
-    def _choice(self, choice: list[Place], path: str, depth: int) -> DataType:
+    def _choice(self, choice: list[Subschema], path: str, depth: int) -> DataType:
         present = [each for each in choice if not _is_null(each.schema)]
         if len(present) != 1:
             raise _wrong(path, f"it is a choice of {len(present)} types")
         return self.type(present[0], path, depth + 1)
 
-    def _all(self, parts: list[Place], path: str, depth: int) -> DataType:
+    def _all(self, parts: list[Subschema], path: str, depth: int) -> DataType:
         """Objects are joined; of other types there is one, and the rest narrow it down."""
         typed = [
             each
@@ -216,26 +218,26 @@ class _Reader:
             fields.update({field.name: field for field in each.fields})
         return StructType(tuple(fields.values()))
 
-    def _array(self, schema: Json, place: Place, path: str, depth: int) -> DataType:
-        items = Place(schema.get("items"), place.base)
+    def _array(self, schema: Json, place: Subschema, path: str, depth: int) -> DataType:
+        items = Subschema(schema.get("items"), place.base)
         if schema.get("connect.type") == "map" and isinstance(items.schema, dict):
             properties = items.schema.get("properties")
             if isinstance(properties, dict) and "value" in properties:
-                value = Place(properties["value"], place.base)
+                value = Subschema(properties["value"], place.base)
                 return MapType(STRING, self.type(value, path, depth + 1))
         return ArrayType(self.type(items, f"{path}[]", depth + 1))
 
-    def _object(self, schema: Json, place: Place, path: str, depth: int) -> DataType:
+    def _object(self, schema: Json, place: Subschema, path: str, depth: int) -> DataType:
         more = schema.get("additionalProperties")
         properties = schema.get("properties")
         if schema.get("connect.type") == "map" or (not properties and isinstance(more, dict)):
-            return MapType(STRING, self.type(Place(more, place.base), path, depth + 1))
+            return MapType(STRING, self.type(Subschema(more, place.base), path, depth + 1))
         if not isinstance(properties, dict) or not properties:
             raise _wrong(path, "it is an object without known properties")
         fields = []
         for name in ordered(properties):
             inner = f"{path}.{name}" if path else name
-            found = self.type(Place(properties[name], place.base), inner, depth + 1)
+            found = self.type(Subschema(properties[name], place.base), inner, depth + 1)
             fields.append(Field(name.upper() if self.upper else name, found))
         return struct_of(fields, f'the JSON schema at "{path or "#"}"')
 

@@ -5,18 +5,17 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from broker.serde.registry.api import SchemaRegistry
-from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
 from broker.serde.serde import Serde, cannot_encode
 from sql.datatypes import Column
-from sql.rows.columns_check import check_map_keys, is_alone, no_schema
+from sql.rows.columns_check import check_map_keys, is_alone
 from sql.rows.json_decoding import JsonRowDecoder, single_decoder
 from sql.rows.json_encoding import row_encoder, single_encoder
 from sql.rows.mismatch import undecodable, unencodable
 from sql.rows.none_rows import NullSerde
-from sql.rows.row_format import Feature, Row, RowOptions
+from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
 
 
-class JsonRows:
+class JsonRows(RowFormat):
     """JSON without a schema."""
 
     name = "JSON"
@@ -29,7 +28,6 @@ class JsonRows:
             Feature.UNWRAP_SINGLES,
         }
     )
-    schema_kind: SchemaKind | None = None
 
     def serde(
         self,
@@ -42,14 +40,6 @@ class JsonRows:
         if options.is_key and not columns:
             return NullSerde()
         return JsonRowSerde(columns, alone=is_alone(columns, options))
-
-    def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """There is none."""
-        no_schema(self.name)
-
-    def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """There are none."""
-        no_schema(self.name)
 
 
 class JsonRowSerde:

@@ -21,16 +21,15 @@ from sql.rows.json_columns import json_columns, json_schema_text
 from sql.rows.json_decoding import JsonRowDecoder, single_decoder
 from sql.rows.json_encoding import row_encoder, single_encoder
 from sql.rows.none_rows import NullSerde
-from sql.rows.registered_rows import RegisteredRows, need_registry
-from sql.rows.row_format import Feature, Row, RowOptions
+from sql.rows.registered_rows import name_of_single, registered_rows
+from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
 
 
-class JsonSrRows:
+class JsonSrRows(RowFormat):
     """The format JSON_SR."""
 
     name = "JSON_SR"
     features = frozenset(Feature)
-    schema_kind = SchemaKind.JSON
 
     def serde(
         self,
@@ -41,9 +40,7 @@ class JsonSrRows:
         """A serde of rows of these columns."""
         if options.is_key and not columns:
             return NullSerde()
-        codec = _JsonCodec(tuple(columns), options)
-        codec.schema()
-        return RegisteredRows(codec, options, need_registry(self.name, registry))
+        return registered_rows(_JsonCodec(tuple(columns), options), options, registry)
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
         """The schema that ksqlDB registers for such columns."""
@@ -52,10 +49,9 @@ class JsonSrRows:
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
         """An object's properties; of a key, or an unwrapped value, all of it: ROWKEY or ROWVAL."""
-        single = None
-        if options.is_key or not options.wrapped:
-            single = "ROWKEY" if options.is_key else "ROWVAL"
-        return json_columns(_json(schema), single=single, upper=options.schema_id is None)
+        return json_columns(
+            _json(schema), single=name_of_single(options), upper=options.schema_id is None
+        )
 
 
 @dataclass(frozen=True, slots=True)

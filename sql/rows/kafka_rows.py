@@ -6,12 +6,11 @@ from typing import Any
 from broker.errors import SchemaError
 from broker.serde.primitives import BytesSerde, DoubleSerde, IntegerSerde, LongSerde, StringSerde
 from broker.serde.registry.api import SchemaRegistry
-from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
 from broker.serde.serde import Serde, cannot_encode
 from sql.datatypes import BIGINT, BYTES, DOUBLE, INT, STRING, Column, DataType
-from sql.rows.columns_check import no_schema, unsupported_type
+from sql.rows.columns_check import unsupported_type
 from sql.rows.none_rows import NullSerde
-from sql.rows.row_format import Feature, Row, RowOptions
+from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
 
 # Any: each serde has its own type of values.
 SERDES: dict[DataType, Serde[Any]] = {
@@ -23,12 +22,11 @@ SERDES: dict[DataType, Serde[Any]] = {
 }
 
 
-class KafkaRows:
+class KafkaRows(RowFormat):
     """The plain bytes of a number or a text."""
 
     name = "KAFKA"
     features = frozenset({Feature.KEY, Feature.VALUE, Feature.UNWRAP_SINGLES})
-    schema_kind: SchemaKind | None = None
 
     def serde(
         self,
@@ -49,14 +47,6 @@ class KafkaRows:
         if columns[0].type not in SERDES:
             raise unsupported_type(self.name, columns[0])
         return KafkaRowSerde(SERDES[columns[0].type])
-
-    def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """There is none."""
-        no_schema(self.name)
-
-    def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """There are none."""
-        no_schema(self.name)
 
 
 class KafkaRowSerde:

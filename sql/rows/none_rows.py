@@ -4,19 +4,16 @@ from collections.abc import Sequence
 
 from broker.errors import SchemaError
 from broker.serde.registry.api import SchemaRegistry
-from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
 from broker.serde.serde import Serde
 from sql.datatypes import Column
-from sql.rows.columns_check import no_schema
-from sql.rows.row_format import Feature, Row, RowOptions
+from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
 
 
-class NoneRows:
+class NoneRows(RowFormat):
     """The format of keys without columns."""
 
     name = "NONE"
     features = frozenset({Feature.KEY})
-    schema_kind: SchemaKind | None = None
 
     def serde(
         self,
@@ -34,14 +31,6 @@ class NoneRows:
         if not options.is_key:
             raise SchemaError('format "NONE" is for keys only', hint="use another value format")
         return NullSerde()
-
-    def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """There is none."""
-        no_schema(self.name)
-
-    def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """There are none."""
-        no_schema(self.name)
 
 
 class NullSerde:

@@ -17,14 +17,13 @@ from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
 from broker.serde.serde import Serde, cannot_decode, cannot_encode
 from broker.serde.wire_format import PREFIX_BYTES, frame, frame_indexes, read_indexes
 from sql.datatypes import Column
-from sql.rows.columns_check import no_schema
 from sql.rows.mismatch import undecodable, unencodable
 from sql.rows.none_rows import NullSerde
 from sql.rows.protobuf_columns import Nulls, protobuf_columns, protobuf_text
 from sql.rows.protobuf_decoding import row_reader
 from sql.rows.protobuf_encoding import row_writer
-from sql.rows.registered_rows import RegisteredRows, need_registry, placed
-from sql.rows.row_format import Feature, Nullable, Row, RowOptions
+from sql.rows.registered_rows import placed, registered_rows
+from sql.rows.row_format import Feature, Nullable, Row, RowFormat, RowOptions
 
 FIRST_MESSAGE: tuple[int, ...] = (0,)
 FIRST_MESSAGE_BYTES = frame_indexes(FIRST_MESSAGE)
@@ -36,12 +35,11 @@ _NULLS = {
 _WITHOUT_REGISTRY = frozenset(Feature) - {Feature.UNWRAP_SINGLES, Feature.SCHEMA_INFERENCE}
 
 
-class ProtobufRows:
+class ProtobufRows(RowFormat):
     """The format PROTOBUF."""
 
     name = "PROTOBUF"
     features = frozenset(Feature) - {Feature.UNWRAP_SINGLES}
-    schema_kind = SchemaKind.PROTOBUF
 
     def serde(
         self,
@@ -53,9 +51,7 @@ class ProtobufRows:
         if options.is_key and not columns:
             return NullSerde()
         _check_wrapped(self.name, options)
-        codec = _ProtobufCodec(tuple(columns), options)
-        codec.schema()
-        return RegisteredRows(codec, options, need_registry(self.name, registry))
+        return registered_rows(_ProtobufCodec(tuple(columns), options), options, registry)
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
         """The schema that ksqlDB registers for such columns."""
@@ -71,12 +67,11 @@ class ProtobufRows:
         return protobuf_columns(message, upper=options.schema_id is None)
 
 
-class ProtobufNosrRows:
+class ProtobufNosrRows(RowFormat):
     """The format PROTOBUF_NOSR: the message alone; both sides know its fields' numbers."""
 
     name = "PROTOBUF_NOSR"
     features = _WITHOUT_REGISTRY
-    schema_kind: SchemaKind | None = None
 
     def serde(
         self,
@@ -89,14 +84,6 @@ class ProtobufNosrRows:
             return NullSerde()
         _check_wrapped(self.name, options)
         return _PlainRows(columns, options)
-
-    def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """There is none in a registry."""
-        no_schema(self.name)
-
-    def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """There are none."""
-        no_schema(self.name)
 
 
 class _PlainRows:

@@ -159,14 +159,24 @@ class RegisteredRows:
             raise SchemaError(f"schema {schema_id} is nested too deeply") from None
 
 
-def need_registry(name: str, registry: SchemaRegistry | None) -> SchemaRegistry:
-    """The registry, without which the format cannot be."""
+def registered_rows(
+    codec: RowCodec, options: RowOptions, registry: SchemaRegistry | None
+) -> RegisteredRows:
+    """The serde of a codec; SchemaError for columns that have no schema, or without a registry."""
+    codec.schema()
     if registry is None:
         raise SchemaError(
-            f"{name} needs a schema registry",
+            f"{codec.name} needs a schema registry",
             hint="configure one, or use a format without schemas",
         )
-    return registry
+    return RegisteredRows(codec, options, registry)
+
+
+def name_of_single(options: RowOptions) -> str | None:
+    """The name of the only column, if a schema is that column and not a record of columns."""
+    if options.is_key:
+        return "ROWKEY"
+    return None if options.wrapped else "ROWVAL"
 
 
 def placed(error: MillstreamError, topic: str) -> SerdeError:

@@ -7,10 +7,11 @@ which Python value stands for which type. A null record is None, never a row of 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
+from typing import ClassVar
 
+from broker.errors import SchemaError
 from broker.serde.registry.api import SchemaRegistry
-from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
+from broker.serde.schema.schema import ParsedSchema, Schema
 from broker.serde.serde import Serde
 from sql.datatypes import Column
 
@@ -48,23 +49,11 @@ class RowOptions:
     nullable: Nullable = Nullable.NONE
 
 
-class RowFormat(Protocol):
+class RowFormat:
     """One format. Wrong columns raise SchemaError when the serde is made, with the column named."""
 
-    @property
-    def name(self) -> str:
-        """As SQL names it: "JSON", "AVRO" and so on."""
-        ...
-
-    @property
-    def features(self) -> frozenset[Feature]:
-        """What it can do."""
-        ...
-
-    @property
-    def schema_kind(self) -> SchemaKind | None:
-        """The kind of its schemas in a registry; None without one."""
-        ...
+    name: ClassVar[str]  # as SQL names it
+    features: ClassVar[frozenset[Feature]]
 
     def serde(
         self,
@@ -73,12 +62,18 @@ class RowFormat(Protocol):
         registry: SchemaRegistry | None = None,
     ) -> Serde[Row]:
         """A serde of rows of these columns; one with a schema registers it at the first write."""
-        ...
+        raise NotImplementedError
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
         """The schema that rows of these columns are registered with."""
-        ...
+        raise self._without_schemas()
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
         """The columns that a registered schema stands for."""
-        ...
+        raise self._without_schemas()
+
+    def _without_schemas(self) -> SchemaError:
+        return SchemaError(
+            f'format "{self.name}" does not use a schema registry',
+            hint="declare the columns in the statement",
+        )

@@ -24,11 +24,11 @@ from sql.engine.asserting import AssertionFailed, wait_until_holds
 from sql.engine.engine import Engine
 from sql.engine.messages import entity_json
 from sql.server.answers import COMMANDS_BEHIND, TERMINATED, V1_JSON, Refused, error_reply
-from sql.server.cluster import Cluster
+from sql.server.cluster import ServerCluster
 from sql.server.inserts import Inserts
 from sql.server.query_service import QueryService
 from sql.server.server_info import ServerInfo
-from sql.server.sockets import Sockets
+from sql.server.sockets import WebSockets
 from sql.server.sql_request import JSON_BODY, SqlRequest, sql_request
 
 # Endpoints that have nothing to work with after /ksql/terminate.
@@ -47,7 +47,7 @@ class SqlEndpoints:
         self.queries = QueryService(engine)
         self.inserts = Inserts(engine)
         self.server_info = ServerInfo(engine, cluster_id=cluster_id)
-        self.cluster = Cluster(engine)
+        self.cluster = ServerCluster(engine)
         self.counts = RequestCounts()
         self._terminated = False
         self.cluster.start()
@@ -178,5 +178,5 @@ def sql_application(endpoints: SqlEndpoints) -> RestApplication[SqlEndpoints, Re
         SERVICE,
         endpoints,
         counts=endpoints.counts,
-        websockets=Sockets(endpoints.queries).answer,
+        websockets=WebSockets(endpoints.queries).answer,
     )

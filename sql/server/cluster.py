@@ -1,4 +1,4 @@
-"""Cluster: which servers of the service are alive, and how far their stores are behind.
+"""ServerCluster: which servers of the service are alive, and how far their stores are behind.
 
 A server with ksql.heartbeat.enable sends heartbeats to the others, and with
 ksql.lag.reporting.enable the lags of its stores. It knows the other servers from the queries that
@@ -70,7 +70,7 @@ class OtherServer:
     lags: Mapping[str, object] = field(default_factory=lambda: NO_LAGS)
 
 
-class Cluster:
+class ServerCluster:
     """Receives heartbeats and lags of other servers, and sends its own. Thread-safe."""
 
     def __init__(self, engine: Engine) -> None:

@@ -21,7 +21,7 @@ PARAMETERS_MAX = 20
 DONE, NOT_ACCEPTED, FAILED = 1000, 1003, 1011
 
 
-class Sockets:
+class WebSockets:
     """Answers queries over WebSockets."""
 
     def __init__(self, queries: QueryService) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sql.catalog import Catalog
-from sql.engine.changes import COMMANDS, Preparation, State, StateChange
+from sql.engine.changes import COMMANDS, EngineState, Preparation, StateChange
 from sql.engine.registered_schemas import StatementSchemas, register_schemas
 from sql.engine.settings import SqlConfig
 from sql.engine.topics import TopicShape
@@ -67,7 +67,7 @@ class TestEngine:
         self.topics: dict[str, Topic] = {}
         self.queries: dict[str, BuiltQuery] = {}
         self.now_ms = 0
-        self._state = State()
+        self._state = EngineState()
         self._next_query = 0
 
     @property

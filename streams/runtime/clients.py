@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from broker import client
-from broker.client.api import Admin, Consumer, Producer
 from broker.client.assignors.api import Assignor
 from broker.client.classic_group_member import GroupConfig
+from broker.client.cluster_admin import Admin
 from broker.client.opening import Target
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.client.shared_clients import SharedClients
 from broker.model import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from streams.config import StreamsConfig

@@ -14,7 +14,8 @@ Tests inject faults at the points in quotes.
 
 from collections.abc import Callable, Sequence
 
-from broker.client.api import Consumer, OffsetAndMetadata
+from broker.client.api import OffsetAndMetadata
+from broker.client.record_consumer import Consumer
 from broker.clock import Clock
 from broker.errors import BrokerError, ConnectionFailed, ErrorCode, RequestTimeout
 from broker.model import TopicPartition

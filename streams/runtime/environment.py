@@ -6,7 +6,7 @@ from typing import Any
 
 from broker import concurrency
 from broker.client.administration.values import ConfigResource
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.clock import Clock
 from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout
 from broker.machine import Machine

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from broker import concurrency
-from broker.client.api import Consumer, FetchedBatch
-from broker.client.record_consumer import WokenUp
+from broker.client.api import FetchedBatch
+from broker.client.record_consumer import Consumer, WokenUp
 from broker.errors import CorruptBatchError
 from broker.machine import Machine
 from broker.model import TopicPartition

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from broker import concurrency
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.client.opening import Target
 from broker.client.shared_threads import SharedThreads
 from broker.errors import MillstreamError

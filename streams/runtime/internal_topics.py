@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from broker import concurrency
 from broker.client.administration.values import NewTopic
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.clock import Clock
 from broker.errors import BrokerError, ErrorCode
 from streams.config import StreamsConfig

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from broker import concurrency
 from broker.batch.codec import Record, decode_records, encode_batch
 from broker.batch.records import Row
-from broker.client.api import Producer, RecordMetadata
+from broker.client.api import RecordMetadata
 from broker.client.partitioner import POSITIVE, murmur2
+from broker.client.record_producer import Producer
 from broker.errors import BrokerError, ErrorCode, MillstreamError
 from broker.model import TopicPartition
 from streams.errors import ProductionFailed, TaskMigrated
@@ -118,7 +119,6 @@ class OutputBuffer:
         self.is_abandoned = (
             False  # the application is being deleted: refused records are not handled
         )
-        self.pending_bytes = 0  # since the last commit
         self.records_sent = 0
         self.bytes_sent = 0
 
@@ -233,7 +233,6 @@ class OutputBuffer:
 
         self._before_send()
         self.records_sent += count
-        self.pending_bytes += len(batch)
         self.bytes_sent += len(batch)
         try:
             self._producer.send_batch(tp, batch, callback=on_sent)
@@ -265,7 +264,6 @@ class OutputBuffer:
             raise ProductionFailed(f"results were refused {RETRIES_MAX} times")
         with self._lock:
             ends, self._ends = self._ends, {}
-        self.pending_bytes = 0
         return ends
 
     def discard(self) -> None:
@@ -276,7 +274,6 @@ class OutputBuffer:
         with self._lock:
             self._failed.clear()
             self._ends.clear()
-        self.pending_bytes = 0
 
     # --- failures -----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from broker.client.api import Consumer
+from broker.client.record_consumer import Consumer
 from broker.model import TopicPartition
 from streams.runtime.partitions import TaskId
 from streams.runtime.task import Task

@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Callable, Mapping
 
-from broker.client.api import GroupMetadata, OffsetAndMetadata, Producer
+from broker.client.api import GroupMetadata, OffsetAndMetadata
+from broker.client.record_producer import Producer
 from broker.clock import Clock
 from broker.errors import BrokerError, ClientError, MillstreamError, RequestTimeout
 from broker.model import TopicPartition

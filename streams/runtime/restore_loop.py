@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from broker.client.api import Consumer, FetchedBatch
+from broker.client.api import FetchedBatch
+from broker.client.record_consumer import Consumer
 from broker.errors import CorruptBatchError
 from broker.model import TopicPartition
 from streams.errors import StreamsError

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from broker import concurrency, garbage
-from broker.client.api import Consumer
+from broker.client.record_consumer import Consumer
 from broker.client.shared_threads import SharedThreads, Work
 from streams.runtime import freed_memory
 from streams.runtime.environment import Environment

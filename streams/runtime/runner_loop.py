@@ -14,8 +14,9 @@ from time import perf_counter_ns  # for metrics only: decisions are by the clock
 from typing import Protocol
 
 from broker import concurrency, garbage
-from broker.client.api import Consumer, Producer, RebalanceListener
-from broker.client.record_consumer import WokenUp
+from broker.client.api import RebalanceListener
+from broker.client.record_consumer import Consumer, WokenUp
+from broker.client.record_producer import Producer
 from broker.errors import (
     ConnectionFailed,
     CorruptBatchError,
@@ -119,6 +120,7 @@ class RunnerLoop:
         self._output_since_ms: int | None = None  # since when output waits for full batches
         self._purge_at_ms = now_ms + config.repartition_purge_interval_ms
         self._slow_checks_at_ms = now_ms
+        self._summary_at_ms = now_ms + config.log_summary_interval_ms
         self._probe_at_ms: int | None = None
         linger_ms = config.prefixed("producer.").get("linger_ms", OUTPUT_LINGER_MS)
         self._output_linger_ms = int(str(linger_ms))
@@ -591,6 +593,7 @@ class RunnerLoop:
         metrics.tasks_standby = len(tasks.standbys())
         metrics.restore_remaining = self._restorer.remaining()
         metrics.update_rates(now_ms)
+        self._log_summary(now_ms)
         for owned in tasks.running():
             owned.update_ends(self._consumer)
         tasks.report_standby_positions()
@@ -604,6 +607,17 @@ class RunnerLoop:
         except (RequestTimeout, ConnectionFailed) as error:
             logger.warning(
                 "%s cannot check the cluster now and retries later: %s", self._runner.name, error
+            )
+
+    def _log_summary(self, now_ms: int) -> None:
+        interval_ms = self._config.log_summary_interval_ms
+        if interval_ms > 0 and now_ms >= self._summary_at_ms:
+            self._summary_at_ms = now_ms + interval_ms
+            logger.info(
+                "%s: processed %d records, ran %d punctuators and committed %d times "
+                "since the last summary",
+                self._runner.name,
+                *self._metrics.since_last_summary(),
             )
 
     def _check_standbys(self) -> None:

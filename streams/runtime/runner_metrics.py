@@ -41,6 +41,7 @@ class RunnerMetrics:
     rebalances_total: int = 0
     _rated_at_ms: int | None = None
     _rated: dict[str, int] = field(default_factory=dict)
+    _summarized: list[int] = field(default_factory=lambda: [0, 0, 0])
 
     def polled(self, elapsed_ns: int) -> None:
         """Count a poll of the consumer."""
@@ -66,6 +67,13 @@ class RunnerMetrics:
         self.commits_total += 1
         self.commit_nanoseconds_total += elapsed_ns
         self.commit_nanoseconds_max = max(self.commit_nanoseconds_max, elapsed_ns)
+
+    def since_last_summary(self) -> list[int]:
+        """The numbers of processed records, punctuations and commits since the last call."""
+        totals = [self.records_processed_total, self.punctuations_total, self.commits_total]
+        found = [now - before for now, before in zip(totals, self._summarized, strict=True)]
+        self._summarized = totals
+        return found
 
     def update_rates(self, now_ms: int) -> None:
         """Compute the rates since the last call, unless that was less than RATE_SPAN_MS ago."""

@@ -8,7 +8,8 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from broker.client.api import Consumer, OffsetAndMetadata
+from broker.client.api import OffsetAndMetadata
+from broker.client.record_consumer import Consumer
 from broker.model import TopicPartition
 from streams.config import StreamsConfig
 from streams.errors import StateDirectoryLocked, StreamsError

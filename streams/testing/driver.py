@@ -12,7 +12,6 @@ processed, too, the smallest timestamp first.
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from broker.client.api import OffsetAndMetadata
@@ -284,12 +283,7 @@ class TopologyTestDriver:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _store_of(self, name: str, partition: int | None, kinds: tuple[StoreKind, ...]) -> object:

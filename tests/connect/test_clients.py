@@ -79,7 +79,7 @@ def test_the_connector_comes_before_the_worker_and_both_before_defaults(broker: 
     clients = Clients(broker, {"producer.linger.ms": "7", "producer.acks": "1"})
     override = {"producer.override.linger.ms": "9", "name": "x"}
     with clients.producer(override, linger_ms=5, acks="all", retries=3) as made:
-        config = made._config  # type: ignore[attr-defined]  # nothing public shows them
+        config = made._config  # nothing public shows them
         assert (config.linger_ms, config.acks, config.retries) == (9, "1", 3)
 
 
@@ -87,7 +87,7 @@ def test_an_override_may_name_another_cluster(broker: Broker) -> None:
     clients = Clients(broker)
     override = {"consumer.override.bootstrap.servers": "127.0.0.1:1", "name": "x"}
     with clients.consumer(override) as made:
-        assert type(made._cluster.transport).__name__ == "NetworkTransport"  # type: ignore[attr-defined]
+        assert type(made._cluster.transport).__name__ == "NetworkTransport"
 
 
 def test_values_that_cannot_work_together_are_refused_as_settings(broker: Broker) -> None:

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from broker.client.api import ConsumerRecord
 from connect.api import Converter
+from connect.config.connector import ErrorSettings
 from connect.converters.json_converter import JsonConverter
 from connect.converters.primitives import ByteArrayConverter, IntegerConverter, StringConverter
 from connect.data import INT32, OPTIONAL_STRING, STRING, ConnectSchema, Struct, struct
 from connect.errors import ConnectError
 from connect.records import Header, SinkRecord, SourceRecord
 from connect.runtime.conversion import Converters, bulk_converters
-from connect.runtime.error_handling import ErrorHandler, ErrorSettings
+from connect.runtime.error_handling import ErrorHandler
 from connect.runtime.metrics import ErrorCounts
 from connect.runtime.sink.pipeline import ReportableRecord, SinkPipeline
 from connect.runtime.source.pipeline import Row, SourcePipeline

@@ -8,11 +8,12 @@ import pytest
 from broker import Broker
 from broker.client.api import ConsumerRecord
 from broker.model import TopicPartition
+from connect.config.connector import ErrorSettings
 from connect.converters.primitives import IntegerConverter, StringConverter
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.records import Header, Record, SinkRecord, SourceRecord
 from connect.runtime.conversion import Converters, Transform
-from connect.runtime.error_handling import ErrorHandler, ErrorSettings, RecordFailure, Stage
+from connect.runtime.error_handling import ErrorHandler, RecordFailure, Stage
 from connect.runtime.metrics import ErrorCounts
 from connect.runtime.sink.pipeline import ReportableRecord, SinkPipeline
 from connect.runtime.source.pipeline import SourcePipeline

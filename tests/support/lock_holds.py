@@ -3,7 +3,6 @@
 import threading
 import time
 from collections import Counter, defaultdict
-from types import TracebackType
 
 import pytest
 
@@ -47,12 +46,7 @@ class MeasuredLock:
     def __enter__(self) -> bool:
         return self.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def _is_owned(self) -> bool:  # for threading.Condition

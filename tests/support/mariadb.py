@@ -1,6 +1,5 @@
 """MariaDB from Debian's package: a real server for tests and benchmarks."""
 
-from types import TracebackType
 from typing import Self
 
 import pymysql
@@ -104,10 +103,5 @@ class MariadbServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,6 +1,5 @@
 """PostgreSQL from Debian's package: a real server for tests and benchmarks."""
 
-from types import TracebackType
 from typing import Self
 
 import psycopg
@@ -93,10 +92,5 @@ class PostgresServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -2,7 +2,6 @@
 
 import socket
 from struct import Struct
-from types import TracebackType
 from typing import Self, TypeVar, cast
 
 from broker.protocol.frame import decode_response, encode_request
@@ -74,12 +73,7 @@ class RawClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

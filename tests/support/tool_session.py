@@ -3,7 +3,6 @@
 import json
 import subprocess
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.support.apache_kafka import TOOL_CLASSES, KafkaRelease, ToolFailed, java_command
@@ -49,10 +48,5 @@ class ToolSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,4 +1,4 @@
-"""Request and response headers."""
+"""The header of requests."""
 
 from broker.protocol import wire
 
@@ -11,10 +11,3 @@ class RequestHeader:
     request_api_version: int = wire.int16()
     correlation_id: int = wire.int32()
     client_id: str | None = wire.string("1+", nullable="1+", compact=False)
-
-
-@wire.data("0-1", flexible=1)
-class ResponseHeader:
-    """ResponseHeader."""
-
-    correlation_id: int = wire.int32()

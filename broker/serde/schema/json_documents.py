@@ -1,39 +1,39 @@
-"""JsonDocuments: what a $ref of a JSON schema names, in its own text or in its references.
+"""JsonDocuments: resolves the $refs of a JSON schema, in its own text or in its references.
 
-A reference is named as the text names it: `customer.json` stands for every address that ends so,
-because an $id may have turned the name into a whole address. Nothing is ever fetched.
+A reference is identified by its name in the text: `customer.json` matches every address that ends
+with it, because an $id may have changed the name to an absolute address. Nothing is ever fetched.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote, urldefrag, urljoin
 
-# Where a text is that does not say so itself; only so that relative addresses can be joined.
+# The default address of a text, needed only to join relative addresses.
 HERE = "file:///"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A schema inside a document and the address that its relative $refs start from."""
+class Subschema:
+    """A schema in a document, and the base address of its relative $refs."""
 
     schema: object
     base: str
 
 
 class JsonDocuments:
-    """A schema and the schemas it refers to, by address."""
+    """A schema and its references, by address."""
 
     def __init__(self, root: object, references: dict[str, object]) -> None:
-        """Note the addresses that the documents give to themselves and to their parts."""
-        self.root = Place(root, base_of(root, HERE))
+        """Index the addresses of the documents and of their parts."""
+        self.root = Subschema(root, base_of(root, HERE))
         self._references = references
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, Subschema] = {}
         self._note(root, HERE)
         for name, document in references.items():
             self._note(document, joined(HERE, name))
 
     def named(self, address: str) -> object:
-        """The document of a reference, by the address that its name became; None when unknown."""
+        """The document of a reference, by its absolute address; None if unknown."""
         for name, document in self._references.items():
             short = name.removeprefix("./").lstrip("/")
             if address == name or (short and address.endswith(f"/{short}")):
@@ -41,8 +41,8 @@ class JsonDocuments:
         place = self._places.get(address)
         return None if place is None else place.schema
 
-    def resolve(self, reference: str, base: str) -> Place | None:
-        """What a $ref names; None when it names nothing."""
+    def resolve(self, reference: str, base: str) -> Subschema | None:
+        """The target of a $ref; None if there is none."""
         address = joined(base, reference)
         if address in self._places:
             return self._places[address]
@@ -52,13 +52,13 @@ class JsonDocuments:
             found = self.named(document)
             if found is None:
                 return None
-            place = Place(found, base_of(found, document))
+            place = Subschema(found, base_of(found, document))
         if not fragment:
             return place
         return follow(place, unquote(fragment)) if fragment.startswith("/") else None
 
     def _note(self, document: object, base: str) -> None:
-        self._places.setdefault(base, Place(document, base_of(document, base)))
+        self._places.setdefault(base, Subschema(document, base_of(document, base)))
         for place in parts(document, base):
             self._places.setdefault(place.base, place)
             for word in ("$anchor", "$dynamicAnchor", "$id", "id"):
@@ -71,21 +71,21 @@ class JsonDocuments:
                     self._places.setdefault(f"{place.base}{anchor}", place)
 
 
-def parts(document: object, base: str) -> Iterator[Place]:
-    """All objects of a document with the addresses that hold there, outermost first."""
-    waiting = [Place(document, base)]
+def parts(document: object, base: str) -> Iterator[Subschema]:
+    """All objects of a document with their base addresses, outermost first."""
+    waiting = [Subschema(document, base)]
     while waiting:
         place = waiting.pop()
         if isinstance(place.schema, list):
-            waiting.extend(Place(each, place.base) for each in place.schema)
+            waiting.extend(Subschema(each, place.base) for each in place.schema)
         if isinstance(place.schema, dict):
             inner = base_of(place.schema, place.base)
-            yield Place(place.schema, inner)
-            waiting.extend(Place(each, inner) for each in place.schema.values())
+            yield Subschema(place.schema, inner)
+            waiting.extend(Subschema(each, inner) for each in place.schema.values())
 
 
 def base_of(schema: object, base: str) -> str:
-    """The address inside a schema: its own $id, if it has one."""
+    """The base address inside a schema: its own $id, if it has one."""
     if not isinstance(schema, dict):
         return base
     given = schema.get("$id", schema.get("id"))
@@ -95,15 +95,15 @@ def base_of(schema: object, base: str) -> str:
 
 
 def joined(base: str, reference: str) -> str:
-    """An address relative to another one."""
+    """The absolute form of an address."""
     try:
         return urljoin(base, reference)
     except ValueError:  # an invalid host in brackets
         return reference
 
 
-def follow(place: Place, pointer: str) -> Place | None:
-    """What a JSON pointer names inside a document."""
+def follow(place: Subschema, pointer: str) -> Subschema | None:
+    """The target of a JSON pointer in a document."""
     schema, base = place.schema, place.base
     for token in pointer.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
@@ -116,4 +116,4 @@ def follow(place: Place, pointer: str) -> Place | None:
         else:
             return None
         base = base_of(schema, base)
-    return Place(schema, base)
+    return Subschema(schema, base)

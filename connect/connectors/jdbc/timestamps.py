@@ -8,7 +8,6 @@ from connect.data import INT64, STRING, ConnectSchema, timestamp
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_MICROSECONDS_PER_SECOND: Final = 1_000_000
 
 Shown = Callable[[datetime], object]
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from broker.client.api import Consumer, GroupMetadata
+from broker.client.api import GroupMetadata
+from broker.client.record_consumer import Consumer
 from broker.clock import Clock
 from broker.linear_patterns import Pattern
 from broker.model import TopicPartition

@@ -9,7 +9,7 @@ thread of the task calls `step` regularly, so that offsets are stored in time.
 from collections.abc import Sequence
 
 from broker import concurrency
-from broker.client.api import Delivery
+from broker.client.produced_batch import Delivery
 from broker.errors import MillstreamError, RequestTimeout
 from connect.errors import ConnectError
 from connect.records import SourceRecord

@@ -7,14 +7,12 @@
 | connector            | where the task requests it, after a record or poll                  |
 """
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol
 
 from broker.clock import Clock
-from connect.config.connector_config import source_definition
-from connect.config_def import ConfigDef
-from connect.errors import ConfigError, ConnectError
+from connect.config.connector import SourceConfig
+from connect.errors import ConnectError
 from connect.records import SourceRecord
 
 
@@ -140,20 +138,13 @@ class ConnectorBoundary:
         return self.after_batch()
 
 
-def boundary_of(config: Mapping[str, str], clock: Clock, flush_interval_ms: int) -> Boundary:
-    """The boundary of a connector's configuration."""
-    kind, interval_ms = _DEFINITION.parse(config).values()
-    match str(kind).lower():
-        case "poll":
-            return PollBoundary()
+def boundary_of(config: SourceConfig, clock: Clock, flush_interval_ms: int) -> Boundary:
+    """The boundary that a connector's configuration chooses."""
+    match config.transaction_boundary:
         case "interval":
-            given = interval_ms if isinstance(interval_ms, int) else flush_interval_ms
-            return IntervalBoundary(clock, given)
+            given_ms = config.transaction_interval_ms
+            return IntervalBoundary(clock, flush_interval_ms if given_ms is None else given_ms)
         case "connector":
             return ConnectorBoundary()
-    raise ConfigError(f'"transaction.boundary" is "{kind}"')
-
-
-_DEFINITION = ConfigDef(
-    key for name, key in source_definition().keys.items() if name.startswith("transaction.boundary")
-)
+        case _:
+            return PollBoundary()

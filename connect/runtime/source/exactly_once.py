@@ -15,7 +15,7 @@ is still assigned: a worker that was replaced may start tasks late.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from broker.client.api import Delivery
+from broker.client.produced_batch import Delivery
 from broker.errors import BrokerError, ErrorCode, MillstreamError
 from connect.errors import ConnectError
 from connect.records import SourceRecord

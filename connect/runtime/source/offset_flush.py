@@ -8,7 +8,8 @@ add ──► pending ──begin──► in flight ──► stored
 import logging
 from collections.abc import Mapping, Sequence
 
-from broker.client.api import Delivery, Producer
+from broker.client.produced_batch import Delivery
+from broker.client.record_producer import Producer
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from connect.retries import is_transient

@@ -4,17 +4,16 @@ With offsets.storage.topic, a connector has its own topic. Offsets that it does 
 up in the worker's topic: a connector that gets its own topic continues where it was.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from broker import concurrency
-from broker.client.api import Delivery, Producer
 from broker.client.opening import Target
+from broker.client.produced_batch import Delivery
+from broker.client.record_producer import Producer
 from broker.client.remote import servers_of
 from connect.config.worker_config import WorkerConfig
 from connect.state.offsets import Offset, OffsetStore, Partition, SourceOffset, TopicOffsets
 from connect.state.state_topic import StateTopic, TopicSpec
-
-SETTING = "offsets.storage.topic"
 
 
 class ConnectorOffsets:
@@ -67,9 +66,8 @@ class OffsetStores:
         self._lock = concurrency.Lock()
         self._topics: dict[str, TopicOffsets] = {}
 
-    def of(self, connector: Mapping[str, str]) -> OffsetStore:
-        """The store of a connector; its topic is created and read on first use."""
-        name = connector.get(SETTING)
+    def of(self, name: str | None) -> OffsetStore:
+        """The store of a connector with this topic, which is created and read on first use."""
         if name is None or not self._config.distributed:
             return self._worker
         with self._lock:
@@ -77,10 +75,6 @@ class OffsetStores:
             if found is None:
                 found = self._topics[name] = self._open(name)
         return ConnectorOffsets(found, self._worker)
-
-    def topic_of(self, connector: Mapping[str, str]) -> str:
-        """The name of the topic of a connector's offsets."""
-        return connector.get(SETTING) or self._config.offset_storage_topic
 
     def close(self) -> None:
         """Close the topics of connectors."""

@@ -7,8 +7,8 @@ handles permanent errors of the broker.
 import logging
 from collections.abc import Callable, Sequence
 
-from broker.client.api import Delivery
-from broker.client.bulk import BulkProducer
+from broker.client.produced_batch import Delivery
+from broker.client.record_producer import Producer
 from broker.errors import MillstreamError
 from connect.retries import RETRY_MS, is_transient
 from connect.runtime.source.pipeline import Row
@@ -23,7 +23,7 @@ class RecordSender:
 
     def __init__(
         self,
-        producer: BulkProducer,
+        producer: Producer,
         stop: StopSignal,
         creator: TopicCreator | None,
         on_topic: Callable[[str], None],

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.client.api import Delivery
-from broker.client.bulk import BulkProducer
+from broker.client.produced_batch import Delivery
+from broker.client.record_producer import Producer
 from broker.clock import Clock
 from connect.api import SourceTask
 from connect.records import SourceRecord
@@ -28,7 +28,7 @@ class SourceSetup:
     task_id: TaskId
     task: SourceTask
     pipeline: SourcePipeline
-    producer: BulkProducer
+    producer: Producer
     offsets: OffsetStore
     handler: ErrorHandler
     metrics: SourceMetrics

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from broker.client.api import Delivery
 from broker.client.bulk import arrived
+from broker.client.produced_batch import Delivery
 from connect.records import SourceRecord
 
 PartitionKey = frozenset[tuple[str, object]]

@@ -1,7 +1,8 @@
 """Producers: idempotent and transactional ones."""
 
 from broker.client import producer
-from broker.client.api import Delivery, Producer
+from broker.client.produced_batch import Delivery
+from broker.client.record_producer import Producer
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
 from millstream.simulation.actors.actor import Actor

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from broker.client import admin, consumer, producer
 from broker.client.administration.values import NewTopic
-from broker.client.api import Consumer
+from broker.client.record_consumer import Consumer
 from broker.errors import ErrorCode, MillstreamError
 from broker.model import TopicPartition
 from millstream.simulation.actors.actor import Actor

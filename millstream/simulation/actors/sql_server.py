@@ -6,8 +6,8 @@ from contextlib import nullcontext
 from random import Random
 from typing import TYPE_CHECKING
 
-from broker.client.api import Consumer
 from broker.client.opening import admin
+from broker.client.record_consumer import Consumer
 from broker.errors import MillstreamError
 from broker.model import TopicPartition
 from broker.registry.registry import Registry
@@ -16,7 +16,7 @@ from millstream.simulation.actors.actor import Actor
 from millstream.simulation.observations import Violation
 from millstream.simulation.scenario import Scenario
 from millstream.simulation.workloads.sql import FRAGILE, SqlWorkload
-from millstream.simulation.workloads.statements import SqlServer
+from millstream.simulation.workloads.statements import ScriptServer
 from millstream.simulation.workloads.topic_reading import TopicReading
 from sql.engine.engine import Engine
 from sql.engine.settings import SqlConfig
@@ -112,7 +112,7 @@ class SqlServerActor(Actor):
                     self.engine = engine
                     self.note("runs")
                     self._serve(
-                        SqlServer(
+                        ScriptServer(
                             engine,
                             reading,
                             self.note,
@@ -138,7 +138,7 @@ class SqlServerActor(Actor):
         if not self.sleep(milliseconds, milliseconds):
             raise Stopped
 
-    def _serve(self, server: SqlServer) -> None:
+    def _serve(self, server: ScriptServer) -> None:
         script = self.workload.script
         self._check_topics(server.engine)
         while not script.is_over:
@@ -157,7 +157,7 @@ class SqlServerActor(Actor):
         while self.sleep(5_000, 5_000):
             pass
 
-    def _try(self, server: SqlServer) -> None:
+    def _try(self, server: ScriptServer) -> None:
         try:
             self.workload.script.run_next(server)
         except MillstreamError as error:
@@ -180,7 +180,7 @@ class SqlServerActor(Actor):
                     f"{source.topic} as {source.value_format.name}",
                 )
 
-    def _finish(self, server: SqlServer) -> None:
+    def _finish(self, server: ScriptServer) -> None:
         """Check without faults that all queries run, and that results are complete and prompt."""
         try:
             self._complete(server)
@@ -202,7 +202,7 @@ class SqlServerActor(Actor):
             self.note("could not check", type(error).__name__, error.message[:300])
             self._wait(1_000)
 
-    def _differences_within(self, limit_ms: int, server: SqlServer) -> Mapping[str, str]:
+    def _differences_within(self, limit_ms: int, server: ScriptServer) -> Mapping[str, str]:
         """Wait until there are no differences; returns those that remain after the limit."""
         waited_ms, wait_ms = 0, 1_000
         while True:
@@ -214,7 +214,7 @@ class SqlServerActor(Actor):
                 return differences
             wait_ms *= 2
 
-    def _complete(self, server: SqlServer) -> None:
+    def _complete(self, server: ScriptServer) -> None:
         while True:
             states = {
                 name: each.runtime.state for name, each in server.engine.commands.running.items()
@@ -228,7 +228,7 @@ class SqlServerActor(Actor):
                 return
             self._wait(1_000)
 
-    def _check_nothing_left(self, server: SqlServer) -> None:
+    def _check_nothing_left(self, server: ScriptServer) -> None:
         """Check that dropped queries have left no state, internal topic or group."""
         engine = server.engine
         known = {engine.commands.launcher.application_id(each) for each in engine.state.queries}
@@ -288,7 +288,7 @@ def has_schemas(scenario: Scenario) -> bool:
 def positions(consumer: Consumer) -> dict[TopicPartition, int]:
     """The fetch positions of a consumer."""
     # Without the lock, because no thread runs.
-    states = consumer._positions._states  # type: ignore[attr-defined] # noqa: SLF001
+    states = consumer._positions._states  # noqa: SLF001
     return {tp: each.fetch_offset for tp, each in states.items()}
 
 

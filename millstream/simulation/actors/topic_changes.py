@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.client import admin, consumer, producer
 from broker.client.administration.values import NewTopic, Results
-from broker.client.cluster_admin import ClusterAdmin
+from broker.client.cluster_admin import Admin
 from broker.errors import ErrorCode, MillstreamError
 from broker.model import TopicPartition
 from millstream.simulation.actors.actor import Actor
@@ -62,7 +62,7 @@ class TopicChanges(Actor):
                     self.note("could not change", name, type(error).__name__, error.message[:120])
                 self.pause(200, 4_000)
 
-    def _step(self, cluster: ClusterAdmin, name: str) -> None:
+    def _step(self, cluster: Admin, name: str) -> None:
         content = self.topics.get(name)
         if content is None:
             self._create(cluster, name)
@@ -74,26 +74,26 @@ class TopicChanges(Actor):
                 Violation("a topic has exactly the records that were written to it", details)
             )
         else:
-            steps: list[Callable[[ClusterAdmin, str], None]] = [self._fill, self._fill, self._check]
+            steps: list[Callable[[Admin, str], None]] = [self._fill, self._fill, self._check]
             if name not in COMPACTED:
                 steps += [self._truncate, self._check]
             steps += [self._delete] if self.random.random() < 0.4 else []
             self.random.choice(steps)(cluster, name)
 
-    def _create(self, cluster: ClusterAdmin, name: str) -> None:
+    def _create(self, cluster: Admin, name: str) -> None:
         new = NewTopic(name, 1, configs=COMPACTED.get(name, SMALL))
         _raise_errors(cluster.create_topics([new]), ErrorCode.TOPIC_ALREADY_EXISTS)
         self.topics[name] = Content()
         self.note("has created", name)
 
-    def _delete(self, cluster: ClusterAdmin, name: str) -> None:
+    def _delete(self, cluster: Admin, name: str) -> None:
         self.topics[name].is_known = False
         _raise_errors(cluster.delete_topics([name]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         del self.topics[name]
         self._names_used_before.add(name)
         self.note("has deleted", name)
 
-    def _fill(self, cluster: ClusterAdmin, name: str) -> None:
+    def _fill(self, cluster: Admin, name: str) -> None:
         content = self.topics[name]
         content.is_known = False  # until all are acknowledged
         tp = TopicPartition(name, 0)
@@ -116,7 +116,7 @@ class TopicChanges(Actor):
         if name in self._names_used_before:
             self.platform.actors["broker"].on_acknowledged()
 
-    def _truncate(self, cluster: ClusterAdmin, name: str) -> None:
+    def _truncate(self, cluster: Admin, name: str) -> None:
         content = self.topics[name]
         if not content.records:
             return
@@ -133,7 +133,7 @@ class TopicChanges(Actor):
         assert isinstance(broker, BrokerActor)
         return broker.crashes
 
-    def _check(self, cluster: ClusterAdmin, name: str) -> None:
+    def _check(self, cluster: Admin, name: str) -> None:
         content, tp = self.topics[name], TopicPartition(name, 0)
         records = self._read(tp)
         if self.must_stop:

@@ -22,7 +22,7 @@ from millstream.simulation.workloads import reference
 from millstream.simulation.workloads.reference import Inputs, Order, Result, Shape
 from millstream.simulation.workloads.statements import (
     Script,
-    SqlServer,
+    ScriptServer,
     Step,
     add_column_step,
     control_step,
@@ -221,12 +221,12 @@ class SqlWorkload:
     def _insert_step(self, source: str, rows: Sequence[Mapping[str, object]]) -> Step:
         return insert_step(source, rows, numbers=self._numbers, send=self._send)
 
-    def _numbers(self, server: SqlServer, source: str) -> Collection[object]:
+    def _numbers(self, server: ScriptServer, source: str) -> Collection[object]:
         return self.acknowledged.get(source.upper(), set()) | {
             row.get("N") for row in self._rows(server.reading, source.upper())
         }
 
-    def _send(self, server: SqlServer, source: str, row: Mapping[str, object]) -> None:
+    def _send(self, server: ScriptServer, source: str, row: Mapping[str, object]) -> None:
         self.tries[source, row["n"]] += 1
         server.execute(insert(source, row))
         self.acknowledged.setdefault(source.upper(), set()).add(row["n"])
@@ -246,7 +246,7 @@ class SqlWorkload:
             place = f"kafka_topic='{made.topic}', value_format='{made.value_format}'"
             return f"{text} {kind} {name} WITH ({place}) {selected}"
 
-        def after(server: SqlServer) -> None:
+        def after(server: ScriptServer) -> None:
             self._set_created(server, name)
             if name == "LARGE":
                 earlier = [each for each in self.limits if each[0] < first]
@@ -262,7 +262,7 @@ class SqlWorkload:
     def _create_source_step(self, text: str, name: str) -> Step:
         return replace(create_step(text), after=lambda server: self._set_created(server, name))
 
-    def _set_created(self, server: SqlServer, name: str) -> None:
+    def _set_created(self, server: ScriptServer, name: str) -> None:
         source = server.engine.state.catalog.sources[name]
         self.created[name] = CreatedSource(source.topic, source.value_format.name)
         if name in QUERIES and name not in self.names:
@@ -277,11 +277,11 @@ class SqlWorkload:
         name = self.random.choice(wanted)
         yield self.settle_step()
 
-        def keep(server: SqlServer) -> None:
+        def keep(server: ScriptServer) -> None:
             server.wait(10_000)
             self.paused[name] = self.result(server.reading, name)
 
-        def check(server: SqlServer) -> None:
+        def check(server: ScriptServer) -> None:
             server.wait(20_000)
             if difference := reference.difference(
                 self.result(server.reading, name), self.paused.get(name, Result())
@@ -313,7 +313,7 @@ class SqlWorkload:
         name = self.random.choice([each for each in wanted if each not in needed])
         kind = "TABLE" if QUERIES[name].shape.is_table else "STREAM"
 
-        def forget(server: SqlServer) -> None:
+        def forget(server: ScriptServer) -> None:
             if name in self.names:
                 self.names.remove(name)
 
@@ -341,7 +341,7 @@ class SqlWorkload:
         yield Step("insert what is not JSON", _write_invalid_json)
         dropped = drop_step("TABLE", FRAGILE)
 
-        def drop(server: SqlServer) -> None:
+        def drop(server: ScriptServer) -> None:
             while not _has_failed(server, FRAGILE):
                 server.wait(FAILED_POLL_MS)
             dropped.run(server)
@@ -352,7 +352,7 @@ class SqlWorkload:
     def settle_step(self, committed: str = "") -> Step:
         """A step that waits for the expected results."""
 
-        def run(server: SqlServer) -> None:
+        def run(server: ScriptServer) -> None:
             while self.differences(server.reading):
                 server.wait(SETTLE_POLL_MS)
             while committed and self._lag(server, committed):
@@ -360,7 +360,7 @@ class SqlWorkload:
 
         return Step("settle", run)
 
-    def _lag(self, server: SqlServer, name: str) -> int:
+    def _lag(self, server: ScriptServer, name: str) -> int:
         """The lag of a query on orders."""
         topic, query_id = self.created["ORDERS"].topic, writer(server, name)
         group = server.engine.commands.launcher.application_id(str(query_id))
@@ -443,7 +443,7 @@ class SqlWorkload:
                 counts[row] += 1
         return counts
 
-    def check_pull(self, server: SqlServer) -> None:
+    def check_pull(self, server: ScriptServer) -> None:
         """Check that a pull query returns the rows of the table's topic."""
         if "TOTALS" not in self.names:
             return
@@ -480,13 +480,13 @@ class SqlWorkload:
         return {name: each for name, each in differences.items() if each}
 
 
-def _write_invalid_json(server: SqlServer) -> None:
+def _write_invalid_json(server: ScriptServer) -> None:
     topic = server.engine.state.catalog.sources["RISKY"].topic
     with producer(server.engine.commands.launcher.clients) as out:
         out.send(topic, b"not json", b"a").result(30_000)
 
 
-def _has_failed(server: SqlServer, name: str) -> bool:
+def _has_failed(server: ScriptServer, name: str) -> bool:
     """Whether a query is in ERROR on one of the servers."""
     query_id = str(writer(server, name))
     engines = [each for each in (server.engine, server.other()) if each is not None]

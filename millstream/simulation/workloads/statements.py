@@ -15,7 +15,7 @@ from sql.engine.entities import CurrentStatus, Entity
 
 
 @dataclass(slots=True)
-class SqlServer:
+class ScriptServer:
     """The server of a script, for one process."""
 
     engine: Engine
@@ -48,9 +48,9 @@ class Step:
     """
 
     name: str
-    run: Callable[[SqlServer], object]
-    is_done: Callable[[SqlServer], bool] = lambda server: False
-    after: Callable[[SqlServer], object] = lambda server: None
+    run: Callable[[ScriptServer], object]
+    is_done: Callable[[ScriptServer], bool] = lambda server: False
+    after: Callable[[ScriptServer], object] = lambda server: None
 
 
 def create_step(text: str) -> Step:
@@ -58,7 +58,7 @@ def create_step(text: str) -> Step:
     words = text.replace("OR REPLACE ", "").split()
     name = words[2].upper()
 
-    def is_done(server: SqlServer) -> bool:
+    def is_done(server: ScriptServer) -> bool:
         source = server.engine.state.catalog.sources.get(name)
         return source is not None and source.statement.split() == text.split()
 
@@ -68,7 +68,7 @@ def create_step(text: str) -> Step:
 def drop_step(kind: str, name: str) -> Step:
     """Drop a stream or table, with its topic."""
 
-    def run(server: SqlServer) -> None:
+    def run(server: ScriptServer) -> None:
         topic = server.engine.state.catalog.sources[name.upper()].topic
         server.execute(f"DROP {kind} {name} DELETE TOPIC;")
         server.reading.discard(topic)
@@ -78,7 +78,7 @@ def drop_step(kind: str, name: str) -> Step:
     )
 
 
-def writer(server: SqlServer, name: str) -> str | None:
+def writer(server: ScriptServer, name: str) -> str | None:
     """The id of the query that writes a stream or table."""
     return next(iter(server.engine.state.writers(name.upper())), None)
 
@@ -86,7 +86,7 @@ def writer(server: SqlServer, name: str) -> str | None:
 def control_step(action: str, name: str) -> Step:
     """PAUSE, RESUME or TERMINATE the query that writes a stream or table."""
 
-    def is_done(server: SqlServer) -> bool:
+    def is_done(server: ScriptServer) -> bool:
         query, paused = writer(server, name), server.engine.state.paused
         if action == "TERMINATE":
             return query is None
@@ -102,7 +102,7 @@ def control_step(action: str, name: str) -> Step:
 def add_column_step(name: str, column: str, type_name: str, *, kind: str = "STREAM") -> Step:
     """ALTER a stream or table."""
 
-    def is_done(server: SqlServer) -> bool:
+    def is_done(server: ScriptServer) -> bool:
         schema = server.engine.state.catalog.sources[name.upper()].schema
         return any(each.name == column.upper() for each in schema.value)
 
@@ -116,7 +116,7 @@ def insert(stream: str, row: Mapping[str, object]) -> str:
     return f"INSERT INTO {stream} ({', '.join(row)}) VALUES ({values});"
 
 
-def numbers_in_json(server: SqlServer, stream: str) -> Collection[object]:
+def numbers_in_json(server: ScriptServer, stream: str) -> Collection[object]:
     """The values of column N, in a stream whose format is JSON."""
     topic = server.engine.state.catalog.sources[stream.upper()].topic
     records = server.reading.records(topic)
@@ -127,12 +127,12 @@ def insert_step(
     stream: str,
     rows: Sequence[Mapping[str, object]],
     *,
-    numbers: Callable[[SqlServer, str], Collection[object]] = numbers_in_json,
-    send: Callable[[SqlServer, str, Mapping[str, object]], object] | None = None,
+    numbers: Callable[[ScriptServer, str], Collection[object]] = numbers_in_json,
+    send: Callable[[ScriptServer, str, Mapping[str, object]], object] | None = None,
 ) -> Step:
     """INSERT rows, identified by column N; existing ones are skipped."""
 
-    def run(server: SqlServer) -> None:
+    def run(server: ScriptServer) -> None:
         existing = numbers(server, stream)
         for row in rows:
             if row["n"] in existing:
@@ -162,12 +162,12 @@ class Script:
         """Whether all steps were done."""
         return self.next == len(self.steps)
 
-    def run(self, server: SqlServer) -> None:
+    def run(self, server: ScriptServer) -> None:
         """Do the remaining steps."""
         while not self.is_over:
             self.run_next(server)
 
-    def run_next(self, server: SqlServer) -> None:
+    def run_next(self, server: ScriptServer) -> None:
         """Do the next step, unless it was done before a kill."""
         step = self.steps[self.next]
         if step.is_done(server):

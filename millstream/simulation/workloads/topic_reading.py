@@ -1,6 +1,5 @@
 """TopicReading: reads committed records of topics, each only once."""
 
-from types import TracebackType
 from typing import Self
 
 from broker.client.opening import Target, consumer
@@ -55,10 +54,5 @@ class TopicReading:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

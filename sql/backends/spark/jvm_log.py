@@ -5,7 +5,6 @@ import os
 import threading
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from types import TracebackType
 
 FILE_BYTES = 4 << 20
 FILES_KEPT = 2
@@ -27,12 +26,7 @@ class JvmLog:
         threading.Thread(target=self._copy, args=(reading,), name="spark-log", daemon=True).start()
         return self._end
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._end)
 
     def _copy(self, reading: int) -> None:

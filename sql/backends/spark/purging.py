@@ -6,7 +6,7 @@ needed once that one is in Spark's commit log.
 
 import logging
 
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.clock import Clock
 from broker.errors import MillstreamError
 from broker.model import TopicPartition

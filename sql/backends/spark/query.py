@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.client import admin
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.clock import SystemClock
 from broker.errors import MillstreamError
 from broker.model import TopicPartition

@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.client.api import FetchedBatch
 from broker.client.opening import consumer
-from broker.client.record_consumer import RecordConsumer
+from broker.client.record_consumer import Consumer
 from broker.errors import BrokerError, ErrorCode, RequestTimeout
 from broker.model import TopicPartition
 from sql.backends.spark.log_ends import lost
@@ -29,7 +29,7 @@ READING = {
     "max_partition_fetch_bytes": 4 * 1024 * 1024,
 }
 
-_Consumers = dict[tuple[int, str], list[RecordConsumer]]
+_Consumers = dict[tuple[int, str], list[Consumer]]
 _idle_consumers: _Consumers = {}
 
 
@@ -49,7 +49,7 @@ def read_spans(spans: Iterable[Span], options: SourceOptions) -> Iterator[Any]:
 
 
 def _read(
-    reader: RecordConsumer, spans: dict[TopicPartition, Span], options: SourceOptions
+    reader: Consumer, spans: dict[TopicPartition, Span], options: SourceOptions
 ) -> Iterator[Any]:
     open_spans = dict(spans)
     reader.assign(open_spans)
@@ -86,7 +86,7 @@ def _joined(batches: list[Any]) -> Any:
 
 
 def _poll(
-    reader: RecordConsumer, open_spans: dict[TopicPartition, Span], options: SourceOptions
+    reader: Consumer, open_spans: dict[TopicPartition, Span], options: SourceOptions
 ) -> list[FetchedBatch]:
     try:
         return reader.poll_batches(POLL_MS)
@@ -97,7 +97,7 @@ def _poll(
         return []
 
 
-def _close_ended(reader: RecordConsumer, open_spans: dict[TopicPartition, Span]) -> None:
+def _close_ended(reader: Consumer, open_spans: dict[TopicPartition, Span]) -> None:
     ended = [tp for tp, span in open_spans.items() if reader.position(tp) >= span.end]
     for tp in ended:
         del open_spans[tp]
@@ -107,7 +107,7 @@ def _close_ended(reader: RecordConsumer, open_spans: dict[TopicPartition, Span])
 
 
 def _skip_lost(
-    reader: RecordConsumer, open_spans: dict[TopicPartition, Span], options: SourceOptions
+    reader: Consumer, open_spans: dict[TopicPartition, Span], options: SourceOptions
 ) -> None:
     """Go on after what is gone, if that is wanted."""
     first = reader.beginning_offsets(open_spans)
@@ -126,7 +126,7 @@ def _skip_lost(
 
 
 def _check_still(
-    reader: RecordConsumer,
+    reader: Consumer,
     open_spans: dict[TopicPartition, Span],
     options: SourceOptions,
     still: int,
@@ -149,7 +149,7 @@ def _name(options: SourceOptions) -> tuple[int, str]:
     return os.getpid(), repr((options.servers, options.isolation_level, settings))
 
 
-def _borrow(options: SourceOptions) -> RecordConsumer:
+def _borrow(options: SourceOptions) -> Consumer:
     idle = _idle_consumers.get(_name(options))
     if idle:
         return idle.pop()
@@ -164,7 +164,7 @@ def _borrow(options: SourceOptions) -> RecordConsumer:
     )
 
 
-def _give_back(reader: RecordConsumer, options: SourceOptions) -> None:
+def _give_back(reader: Consumer, options: SourceOptions) -> None:
     reader.unsubscribe()
     idle = _idle_consumers.setdefault(_name(options), [])
     if len(idle) < IDLE_MAX:

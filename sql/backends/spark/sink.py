@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
 
 from broker.client.config import ProducerConfig
 from broker.client.opening import producer
-from broker.client.record_producer import RecordProducer
+from broker.client.record_producer import Producer
 from broker.clock import SystemClock
 from broker.errors import ConfigError, SchemaError
 from sql.backends.spark.marks import Mark, RowDigest, TaskBatch
@@ -151,7 +151,7 @@ def _write_once(
 
 
 def _write_all(
-    opened: RecordProducer,
+    opened: Producer,
     batches: Iterator[Any],
     options: SinkOptions,
     digest: RowDigest | None = None,

@@ -16,10 +16,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.client.api import Admin, GroupMetadata
+from broker.client.api import GroupMetadata
+from broker.client.cluster_admin import Admin
 from broker.client.config import ProducerConfig
 from broker.client.opening import admin, producer
-from broker.client.record_producer import RecordProducer
+from broker.client.record_producer import Producer
 from broker.errors import ConfigError, MillstreamError
 from sql.backends.spark.marks import Mark, RowDigest, TaskBatch, mark_of
 from sql.backends.spark.options import SinkOptions, of_admin
@@ -33,7 +34,7 @@ REMEMBERED_MAX = 256
 class IdleProducer:
     """A producer that waits for its next micro-batch."""
 
-    producer: RecordProducer
+    producer: Producer
     mark: Mark  # of the one before
 
 
@@ -41,7 +42,7 @@ _idle_producers: dict[tuple[int, str, str], IdleProducer] = {}
 _checked: set[tuple[str, str, int, str | None]] = set()
 
 
-def begin(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProducer | Mark:
+def begin(part: TaskBatch, options: SinkOptions, topic: str) -> Producer | Mark:
     """A producer with a transaction open that holds the marker; the mark if it is written already.
 
     Who gets a mark must see that the rows are those that were written: TaskBatch.check_rows.
@@ -58,7 +59,7 @@ def begin(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProducer |
     return _begin_anew(part, options, topic)
 
 
-def _is_taken(opened: RecordProducer, part: TaskBatch, topic: str) -> bool:
+def _is_taken(opened: Producer, part: TaskBatch, topic: str) -> bool:
     try:
         _mark(opened, part, topic)
     except MillstreamError:
@@ -66,7 +67,7 @@ def _is_taken(opened: RecordProducer, part: TaskBatch, topic: str) -> bool:
     return True
 
 
-def _begin_anew(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProducer | Mark:
+def _begin_anew(part: TaskBatch, options: SinkOptions, topic: str) -> Producer | Mark:
     settings = {"transaction_timeout_ms": TRANSACTION_TIMEOUT_MS} | dict(options.client)
     opened = producer(options.servers, transactional_id=part.transactional_id, **settings)
     try:
@@ -84,9 +85,7 @@ def _begin_anew(part: TaskBatch, options: SinkOptions, topic: str) -> RecordProd
     return opened
 
 
-def _mark(
-    opened: RecordProducer, part: TaskBatch, topic: str, rows: RowDigest | None = None
-) -> None:
+def _mark(opened: Producer, part: TaskBatch, topic: str, rows: RowDigest | None = None) -> None:
     if rows is None:
         opened.begin_transaction()
     opened.send_offsets_to_transaction(part.marker(topic, rows), GroupMetadata(part.marker_group))
@@ -131,7 +130,7 @@ def _marks(administration: Admin, group: str) -> list[Mark]:
 
 
 def commit(
-    opened: RecordProducer,
+    opened: Producer,
     part: TaskBatch,
     options: SinkOptions,
     *,
@@ -147,7 +146,7 @@ def commit(
     _idle_producers[_name(part, options)] = IdleProducer(opened, part.mark(rows))
 
 
-def abandon(opened: RecordProducer) -> None:
+def abandon(opened: Producer) -> None:
     """Abort the transaction and close the producer."""
     opened.close()
 

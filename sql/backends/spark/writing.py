@@ -16,7 +16,7 @@ from broker.batch.codec import encode_batch
 from broker.batch.records import Row
 from broker.client.api import RecordMetadata
 from broker.client.partitioner import partition_for_key
-from broker.client.record_producer import RecordProducer
+from broker.client.record_producer import Producer
 from broker.errors import BrokerError, ConfigError, ErrorCode, RequestTimeout, SerdeError
 from broker.model import TopicPartition
 from sql.backends.spark.marks import RowDigest
@@ -34,7 +34,7 @@ class RecordOutput:
 
     def __init__(
         self,
-        producer: RecordProducer,
+        producer: Producer,
         topic: str | None,
         *,
         bytes_max: int,
@@ -134,7 +134,7 @@ class RecordOutput:
             self._error = error
 
 
-def partition_count(producer: RecordProducer, topic: str) -> int:
+def partition_count(producer: Producer, topic: str) -> int:
     """How many partitions a topic has; the broker creates it, or it is a ConfigError at once."""
     try:
         return len(producer.partitions_for(topic, TOPIC_LIMIT_MS))

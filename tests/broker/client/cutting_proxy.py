@@ -5,7 +5,6 @@ import socket
 import threading
 from collections.abc import Callable
 from random import Random
-from types import TracebackType
 from typing import Self
 
 PIECE_BYTES = 4_096
@@ -39,12 +38,7 @@ class CuttingProxy:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for each in tuple(self._open):

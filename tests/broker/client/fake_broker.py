@@ -6,7 +6,6 @@ import ssl
 import struct
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from broker.protocol import frame
@@ -58,12 +57,7 @@ class FakeBroker:
         self._start(self._accept)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for connection in self._connections:

@@ -8,10 +8,10 @@ import pytest
 
 from broker.client import admin, producer
 from broker.client.administration.values import NewTopic
-from broker.client.api import Delivery
 from broker.client.bulk import ManyRow, arrived
 from broker.client.opening import Target
 from broker.client.partitioner import partition_for_key
+from broker.client.produced_batch import Delivery
 from broker.errors import BrokerError, ClientError
 from tests.broker.client.conftest import read_all
 

@@ -10,7 +10,7 @@ from broker.batch.codec import decode_records
 from broker.client import admin, consumer, producer
 from broker.client.api import ConsumerRecord, OffsetAndMetadata
 from broker.client.opening import Target
-from broker.client.record_consumer import RecordConsumer, WokenUp
+from broker.client.record_consumer import Consumer, WokenUp
 from broker.errors import BrokerError, ClientError, ConfigError, ErrorCode, RequestTimeout
 from broker.model import TopicPartition
 
@@ -32,7 +32,7 @@ def fill(target: Target, topic: str, count: int, *, partition: int = 0, start: i
             )
 
 
-def read(reader: RecordConsumer, count: int, **options: int) -> list[ConsumerRecord]:
+def read(reader: Consumer, count: int, **options: int) -> list[ConsumerRecord]:
     """Poll until so many records are there."""
     found: list[ConsumerRecord] = []
     deadline = time.monotonic() + DEADLINE_S
@@ -353,7 +353,7 @@ def test_readers_of_committed_records_see_no_aborted_and_no_open_transaction(
         assert len(read_values(reader, 13, raw=raw)) == 13
 
 
-def read_values(reader: RecordConsumer, count: int, *, raw: bool) -> list[int]:
+def read_values(reader: Consumer, count: int, *, raw: bool) -> list[int]:
     """Values by either way of polling."""
     if not raw:
         return numbers(read(reader, count))

@@ -9,7 +9,7 @@ from crc32c import crc32c
 from broker.batch.codec import encode_batch
 from broker.client.cluster import Cluster
 from broker.client.consumer_config import ConsumerConfig
-from broker.client.record_consumer import RecordConsumer
+from broker.client.record_consumer import Consumer
 from broker.clock import ManualClock
 from broker.errors import (
     BrokerError,
@@ -136,7 +136,7 @@ class Setting:
     clock: ManualClock
     transport: ScriptedTransport
     leader: Leader
-    reader: RecordConsumer
+    reader: Consumer
 
     def poll(self, **options: int) -> list[int]:
         """What one poll gives; pauses that the consumer wants pass at once."""
@@ -161,7 +161,7 @@ def make_setting(**config: object) -> Setting:
         **config,
     }
     settings = ConsumerConfig(**chosen)  # type: ignore[arg-type]
-    return Setting(clock, transport, leader, RecordConsumer(Cluster(transport, clock), settings))
+    return Setting(clock, transport, leader, Consumer(Cluster(transport, clock), settings))
 
 
 @pytest.fixture

@@ -8,14 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker.client import admin, consumer, group_member, producer
-from broker.client.api import (
-    GroupMetadata,
-    JoinedMember,
-    OffsetAndMetadata,
-    RebalanceListener,
-)
+from broker.client.api import GroupMetadata, JoinedMember, OffsetAndMetadata, RebalanceListener
 from broker.client.opening import Target
-from broker.client.record_consumer import RecordConsumer
+from broker.client.record_consumer import Consumer
 from broker.errors import BrokerError, ErrorCode
 from broker.model import TopicPartition
 
@@ -38,7 +33,7 @@ pytestmark = pytest.mark.slow
 class Member:
     """A consumer of a group and what its listener heard."""
 
-    reader: RecordConsumer
+    reader: Consumer
     heard: list[tuple[str, frozenset[int]]] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
 

@@ -8,7 +8,7 @@ import pytest
 
 from broker.client import admin, consumer, producer
 from broker.client.api import NewTopic
-from broker.client.record_consumer import RecordConsumer
+from broker.client.record_consumer import Consumer
 from broker.model import TopicPartition
 from tests.support.apache_kafka import ApacheKafkaCluster
 from tests.support.kafka_for_all import SETTINGS
@@ -26,7 +26,7 @@ def send(bootstrap: str, first: int, count: int) -> None:
             out.send(TOPIC, b"%d" % number, partition=number % 2)
 
 
-def read_until(readers: list[RecordConsumer], seen: list[int], count: int) -> None:
+def read_until(readers: list[Consumer], seen: list[int], count: int) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while len(set(seen)) < count:
         assert time.monotonic() < deadline, f"{len(set(seen))} of {count}"

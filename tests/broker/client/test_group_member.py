@@ -1,4 +1,4 @@
-"""ClassicGroupMember against a scripted coordinator on a manual clock."""
+"""GroupMember against a scripted coordinator on a manual clock."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker.client.api import GroupMetadata, JoinedMember
-from broker.client.classic_group_member import ClassicGroupMember, GroupConfig, MembershipState
+from broker.client.classic_group_member import GroupConfig, GroupMember, MembershipState
 from broker.client.cluster import Cluster
 from broker.clock import ManualClock
 from broker.errors import BrokerError, ConfigError, ConnectionFailed, ErrorCode
@@ -109,7 +109,7 @@ class Setting:
     transport: ScriptedTransport
     coordinator: Coordinator
     workers: Workers
-    member: ClassicGroupMember
+    member: GroupMember
 
     def join(self) -> None:
         """Step until stable; waits that the member asks for pass at once."""
@@ -133,7 +133,7 @@ def make_setting(
     clock = ManualClock()
     transport = ScriptedTransport()
     workers = Workers()
-    member = ClassicGroupMember(
+    member = GroupMember(
         Cluster(transport, clock), GroupConfig("g", instance_id, leave_group_on_close), workers
     )
     return Setting(clock, transport, Coordinator(transport, leads=leads), workers, member)

@@ -15,7 +15,7 @@ from broker.client.api import RecordMetadata
 from broker.client.cluster import Cluster
 from broker.client.opening import Target
 from broker.client.partitioner import partition_for_key
-from broker.client.record_producer import RecordProducer
+from broker.client.record_producer import Producer
 from broker.errors import BrokerError, ClientError, ConfigError, CorruptBatch, ErrorCode
 from broker.model import TopicPartition
 from tests.broker.client.conftest import read_all
@@ -99,7 +99,7 @@ def test_callbacks_get_the_place_of_their_record(target: Target, make_topic: Mak
 def test_threads_that_learn_of_a_topic_at_once_find_each_partition_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    out = RecordProducer(Cluster(ScriptedTransport({"topic": 2})))
+    out = Producer(Cluster(ScriptedTransport({"topic": 2})))
     refresh = threading.Thread(target=out._update_routes)
     find = out._accumulator.queue
 

@@ -9,13 +9,14 @@ import pytest
 
 from broker.client import admin, producer
 from broker.client.administration.values import NewTopic
-from broker.client.api import Admin, Delivery
 from broker.client.cluster import Cluster
+from broker.client.cluster_admin import Admin
 from broker.client.config import NetworkConfig, ProducerConfig, parse_servers
 from broker.client.metadata import TopicInfo
 from broker.client.network import NetworkTransport
 from broker.client.opening import Target
-from broker.client.record_producer import RecordProducer
+from broker.client.produced_batch import Delivery
+from broker.client.record_producer import Producer
 from broker.client.transport import Node
 from broker.errors import BrokerError, ClientError
 from tests.broker.client.conftest import read_all
@@ -79,7 +80,7 @@ def test_no_record_is_lost_doubled_or_moved_while_connections_are_cut(
     topic = make_topic(2)
     proxy = cut(seed, most=30_000)
     config = ProducerConfig(batch_size=1_000, linger_ms=0)
-    with RecordProducer(Cluster(ThroughProxy(proxy)), config) as out:
+    with Producer(Cluster(ThroughProxy(proxy)), config) as out:
         sent = [
             out.send(topic, b"%06d" % number * 10, partition=number % 2) for number in range(4_000)
         ]
@@ -102,7 +103,7 @@ def test_transactions_stay_whole_while_connections_are_cut(
     topic = make_topic(2)
     proxy = cut(4, most=6_000)
     config = ProducerConfig(linger_ms=0, transactional_id=f"cut-{topic}", batch_size=500)
-    with RecordProducer(Cluster(ThroughProxy(proxy)), config) as out:
+    with Producer(Cluster(ThroughProxy(proxy)), config) as out:
         out.init_transactions()
         for number in range(12):
             out.begin_transaction()

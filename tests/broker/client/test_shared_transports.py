@@ -9,8 +9,8 @@ import pytest
 
 from broker.client import admin, consumer, producer
 from broker.client.administration.values import NewTopic
-from broker.client.api import Consumer
 from broker.client.opening import open_transport
+from broker.client.record_consumer import Consumer
 from broker.client.sharing import SharedTransports
 from broker.client.transport import Transport
 from broker.clock import ManualClock

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.coordinator.assignors import Partition
-from broker.coordinator.consumer_group import Changes, ConsumerGroup, Heartbeat
+from broker.coordinator.consumer_group import ConsumerGroup, Heartbeat, UnsavedChanges
 from broker.coordinator.group_records import (
     consumer_group_records,
     decode_record,
@@ -149,7 +149,7 @@ def test_records_of_changes_are_the_whole_state(steps: list[tuple[str, int, list
             decoded = decode_record(key, value)
             assert decoded is not None
             replay_consumer_record(copy, *decoded)
-        script.group.changes = Changes()
+        script.group.changes = UnsavedChanges()
     copy.restored()
     assert _state(copy) == _state(script.group)
 

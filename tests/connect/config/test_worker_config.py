@@ -83,7 +83,8 @@ def test_an_unknown_setting_is_named_and_a_typo_gets_a_hint(
         )
     assert [record.getMessage() for record in caplog.records] == [
         'unknown worker setting "offset.flush.intervall.ms"; '
-        'did you mean "offset.flush.interval.ms"?'
+        'did you mean "offset.flush.interval.ms"?',
+        'worker setting "plugin.path" has no effect',
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from broker.client import admin
 from broker.client.administration.values import NewTopic
-from broker.client.api import Admin
+from broker.client.cluster_admin import Admin
 from broker.model import TopicPartition
 from broker.registry.registry import Registry
 from broker.registry.server import RegistryServer

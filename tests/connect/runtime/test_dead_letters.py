@@ -9,10 +9,12 @@ import pytest
 
 from broker import Broker
 from broker.client import admin, consumer, producer
-from broker.client.api import ConsumerRecord, NewTopic, Producer
+from broker.client.api import ConsumerRecord, NewTopic
+from broker.client.record_producer import Producer
 from broker.clock import ManualClock
 from broker.errors import BrokerError, ErrorCode, MillstreamError, RequestTimeout
 from broker.model import TopicPartition
+from connect.config.connector import ErrorSettings
 from connect.errors import ConnectError, DataError
 from connect.runtime.dead_letters import (
     DeadLetterClients,
@@ -20,7 +22,7 @@ from connect.runtime.dead_letters import (
     DeadLetters,
     create_topic,
 )
-from connect.runtime.error_handling import ErrorSettings, RecordFailure, Stage
+from connect.runtime.error_handling import RecordFailure, Stage
 from connect.runtime.metrics import ErrorCounts
 from connect.state.task_state import TaskId
 from connect.stop_signal import StopSignal

@@ -8,14 +8,14 @@ import pytest
 
 from broker.client.api import ConsumerRecord
 from broker.clock import ManualClock
-from connect.errors import ConfigError, ConnectError, DataError, RetriableError
+from connect.config.connector import ErrorSettings
+from connect.errors import ConnectError, DataError, RetriableError
 from connect.records import SourceRecord
 from connect.runtime.error_handling import (
     ABOUT_THE_RECORD,
     SKIPPED,
     ErrorHandler,
     ErrorLog,
-    ErrorSettings,
     RecordFailure,
     Stage,
 )
@@ -197,21 +197,3 @@ def test_the_log_can_show_source_records() -> None:
     record = SourceRecord({"file": "a"}, {"line": 3}, "lines", value="x")
     failure = RecordFailure(Stage.TRANSFORMATION, "a.Transform", BAD, record)
     assert failure.describe(with_record=True).endswith(f", where source record is = {record}.")
-
-
-def test_settings_are_read_from_a_connectors_configuration() -> None:
-    assert ErrorSettings.of({"name": "x"}) == ErrorSettings()
-    assert ErrorSettings.of(
-        {
-            "errors.retry.timeout": "-1",
-            "errors.retry.delay.max.ms": "500",
-            "errors.tolerance": "all",
-            "errors.log.enable": "true",
-            "errors.log.include.messages": "true",
-            "errors.deadletterqueue.topic.name": "dead",
-            "errors.deadletterqueue.topic.replication.factor": "1",
-            "errors.deadletterqueue.context.headers.enable": "true",
-        }
-    ) == ErrorSettings(-1, 500, True, True, True, "dead", 1, True)
-    with pytest.raises(ConfigError, match=r"errors\.tolerance"):
-        ErrorSettings.of({"errors.tolerance": "some"})

@@ -10,7 +10,7 @@ from crc32c import crc32c
 from broker import Broker
 from broker.batch.codec import check_records, encode_batch
 from broker.client import consumer, producer
-from broker.client.record_consumer import RecordConsumer
+from broker.client.record_consumer import Consumer
 from broker.clock import ManualClock
 from broker.errors import RequestTimeout
 from broker.handlers import produce
@@ -676,7 +676,7 @@ def test_a_broker_that_refuses_polls_at_once_is_asked_again_after_a_while(
     waits: list[int] = []
     wait = StopSignal.wait
 
-    def refuse(self: RecordConsumer, timeout_ms: int | None = None, **named: int) -> None:
+    def refuse(self: Consumer, timeout_ms: int | None = None, **named: int) -> None:
         polls.append(len(waits))
         raise RequestTimeout("not now")
 
@@ -685,7 +685,7 @@ def test_a_broker_that_refuses_polls_at_once_is_asked_again_after_a_while(
             waits.append(timeout_ms)
         return wait(self, timeout_ms)
 
-    monkeypatch.setattr(RecordConsumer, "poll", refuse)
+    monkeypatch.setattr(Consumer, "poll", refuse)
     monkeypatch.setattr(StopSignal, "wait", note)
     with running_worker(broker) as worker:
         worker.sink(topics="in")

@@ -9,7 +9,7 @@ import pytest
 
 from broker import Broker
 from broker.client import admin
-from broker.client.api import Delivery
+from broker.client.produced_batch import Delivery
 from broker.clock import ManualClock
 from connect.errors import RetriableError
 from connect.records import Header, SourceRecord

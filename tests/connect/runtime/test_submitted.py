@@ -1,37 +1,37 @@
 """Offsets never advance over a record that is not known to be written."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Self
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from broker.client.api import RecordMetadata
+from broker.client.produced_batch import Delivery, Outcomes, ProducedBatch
+from broker.clock import ManualClock
 from broker.errors import BrokerError, ErrorCode
+from broker.model import TopicPartition
 from connect.records import SourceRecord
 from connect.runtime.source.submitted import SubmittedRecords
 
 REFUSED = BrokerError(ErrorCode.MESSAGE_TOO_LARGE)
 
 
-@dataclass
-class Fate:
-    """A delivery that a test decides."""
+class Fate(Delivery):
+    """The delivery of a record that is alone in its batch; a test decides its outcome."""
 
-    is_done: bool = False
-    error: BaseException | None = None
+    def __new__(cls, is_done: bool = False, error: BrokerError | None = None) -> Self:
+        batch = ProducedBatch(TopicPartition("out", 0), 0, Outcomes(ManualClock()))
+        batch.done, batch.error = is_done, error
+        return super().__new__(cls, (batch, 0, 0))
 
-    def done(self) -> bool:
-        return self.is_done
+    @property
+    def is_done(self) -> bool:
+        return self[0].done
 
-    def result(self, timeout_ms: int | None = None) -> RecordMetadata:
-        return RecordMetadata("out", 0, 0, 0)
-
-    def exception(self, timeout_ms: int | None = None) -> BaseException | None:
-        assert self.is_done
-        return self.error
+    def decide(self, error: BrokerError | None = None) -> None:
+        self[0].done, self[0].error = True, error
 
 
 def row(partition: str, number: int) -> SourceRecord:
@@ -52,11 +52,12 @@ def test_an_offset_waits_for_all_records_before_it() -> None:
     submitted = SubmittedRecords(never, keep_records=False)
     fates = [Fate() for _ in range(4)]
     submitted.submit([row("a", n) for n in range(4)], list(fates))
-    fates[1].is_done = fates[3].is_done = True
+    fates[1].decide()
+    fates[3].decide()
     assert offsets(submitted) == {}
-    fates[0].is_done = True
+    fates[0].decide()
     assert offsets(submitted) == {"a": 1}
-    fates[2].is_done = True
+    fates[2].decide()
     assert offsets(submitted) == {"a": 3}
     assert len(submitted) == 0
 
@@ -126,12 +127,12 @@ class Deliveries(RuleBasedStateMachine):
         shuffled = list(fates)
         order.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis' own Random
         for fate in shuffled[: len(shuffled) // 2] if part else shuffled:
-            fate.is_done = True
+            fate.decide()
 
     @rule(fates=consumes(waiting))
     def refuse(self, fates: list[Fate]) -> None:
         for fate in fates:
-            fate.is_done, fate.error = True, REFUSED
+            fate.decide(REFUSED)
 
     @invariant()
     def only_offsets_behind_which_everything_is_known_are_given_out(self) -> None:
@@ -159,5 +160,5 @@ def test_equal_partitions_are_one_whatever_the_order_of_their_names() -> None:
     submitted.submit([SourceRecord(first, {"line": 1}, "out")], [fate])
     submitted.submit([SourceRecord(second, {"line": 2}, "out")], [Fate(True)])
     assert offsets(submitted) == {}
-    fate.is_done = True
+    fate.decide()
     assert offsets(submitted) == {"a": 2}

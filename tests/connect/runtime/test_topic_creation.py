@@ -5,8 +5,9 @@ import pytest
 from broker import Broker
 from broker.client import admin
 from broker.client.administration.values import ConfigResource
+from connect.config.topic_groups import TopicGroup, topic_groups
 from connect.errors import ConfigError, ConnectError
-from connect.runtime.topic_creation import TopicCreator, TopicGroup, topic_groups
+from connect.runtime.topic_creation import TopicCreator
 
 DEFAULTS = {
     "topic.creation.default.partitions": "5",
@@ -24,12 +25,12 @@ GROUPS = {
 }
 
 
-def group_of(topic: str, groups: list[TopicGroup]) -> str:
+def group_of(topic: str, groups: tuple[TopicGroup, ...]) -> str:
     return next(group.name for group in groups if group.includes(topic))
 
 
 def test_without_a_default_group_topics_are_left_to_the_broker() -> None:
-    assert topic_groups({"topics": "x", "topic.creation.groups": "a"}) == []
+    assert topic_groups({"topics": "x", "topic.creation.groups": "a"}) == ()
 
 
 def test_the_first_group_that_includes_a_topic_and_does_not_exclude_it_makes_it() -> None:

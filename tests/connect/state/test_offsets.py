@@ -7,8 +7,9 @@ import pytest
 
 from broker import Broker
 from broker.client.administration.values import NewTopic
-from broker.client.api import Consumer, ConsumerRecord
+from broker.client.api import ConsumerRecord
 from broker.client.opening import admin, producer
+from broker.client.record_consumer import Consumer
 from broker.errors import CorruptBatchError
 from broker.files import FileSystem
 from connect.errors import ConfigError, Conflict, ConnectError, DataError, RetriableError

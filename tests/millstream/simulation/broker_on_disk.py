@@ -9,12 +9,12 @@ from typing import Literal
 from broker.broker import Broker
 from broker.client.api import NewTopic, OffsetAndMetadata, RecordMetadata
 from broker.client.cluster import Cluster
-from broker.client.cluster_admin import ClusterAdmin
+from broker.client.cluster_admin import Admin
 from broker.client.config import ProducerConfig
 from broker.client.consumer_config import ConsumerConfig
 from broker.client.embedded import EmbeddedTransport
-from broker.client.record_consumer import RecordConsumer
-from broker.client.record_producer import RecordProducer
+from broker.client.record_consumer import Consumer
+from broker.client.record_producer import Producer
 from broker.config import BrokerConfig
 from broker.machine import Machine
 from broker.model import TopicPartition
@@ -88,7 +88,7 @@ class BrokerOnDisk:
         broker = Broker(self.config, machine=machine, data_directory=FOLDER).start()
         self._check(broker, machine)
         self._make_topics(broker, machine)
-        producer = RecordProducer(_cluster(broker, machine), ProducerConfig(linger_ms=2))
+        producer = Producer(_cluster(broker, machine), ProducerConfig(linger_ms=2))
         while True:
             self._produce(producer)
             if self.random.random() < 0.2:
@@ -101,12 +101,12 @@ class BrokerOnDisk:
             return
         name = f"topic-{self.rounds}"
         count = self.random.randint(1, 3)
-        with ClusterAdmin(_cluster(broker, machine)) as admin:
+        with Admin(_cluster(broker, machine)) as admin:
             admin.create_topics([NewTopic(name, count)]).all()
         self.promised.topics[name] = count
         self.simulation.history.add("client", "created", name, count)
 
-    def _produce(self, producer: RecordProducer) -> None:
+    def _produce(self, producer: Producer) -> None:
         for _ in range(self.random.randint(1, 8)):
             name = self.random.choice(list(self.promised.topics))
             partition = self.random.randrange(self.promised.topics[name])
@@ -127,7 +127,7 @@ class BrokerOnDisk:
         name = self.random.choice(list(self.promised.topics))
         partition = TopicPartition(name, 0)
         offset = self.promised.committed.get(partition, 0) + self.random.randint(1, 5)
-        with ClusterAdmin(_cluster(broker, machine)) as admin:
+        with Admin(_cluster(broker, machine)) as admin:
             admin.alter_group_offsets(GROUP, {partition: OffsetAndMetadata(offset)}).all()
         self.promised.committed[partition] = offset
         self.simulation.history.add("client", "committed", partition, offset)
@@ -136,7 +136,7 @@ class BrokerOnDisk:
         """Compare what the broker has with what was promised."""
         promised = self.promised
         cluster = _cluster(broker, machine)
-        with ClusterAdmin(cluster) as admin:
+        with Admin(cluster) as admin:
             names = admin.list_topics()
             missing = [name for name in promised.topics if name not in names]
             assert not missing, f"topics {missing} are gone"
@@ -153,7 +153,7 @@ class BrokerOnDisk:
     def _records(
         self, broker: Broker, machine: Machine
     ) -> Iterator[tuple[tuple[str, int, int], bytes]]:
-        reader = RecordConsumer(
+        reader = Consumer(
             _cluster(broker, machine), ConsumerConfig(auto_offset_reset="earliest"), None
         )
         partitions = [

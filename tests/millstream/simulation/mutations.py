@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from broker.client.accumulator import Accumulator
-from broker.client.record_consumer import RecordConsumer
+from broker.client.record_consumer import Consumer
 from broker.client.sender import Sender
 from broker.coordinator import transaction
 from broker.coordinator.consumer_group import ConsumerGroup
@@ -485,12 +485,12 @@ def dropped_batches() -> Iterator[None]:
 
 @mutation("a consumer commits what it has fetched", needs=("producer", "reader"), found_in=7)
 def early_commits() -> Iterator[None]:
-    real = RecordConsumer._positions_to_commit
+    real = Consumer._positions_to_commit
 
     def positions(self: Any) -> Any:
         ends = {each.topic_partition: each.fetch_offset for each in self._positions.states()}
         found = real(self)
         return {tp: type(each)(ends[tp], each.leader_epoch) for tp, each in found.items()}
 
-    with patch.object(RecordConsumer, "_positions_to_commit", positions):
+    with patch.object(Consumer, "_positions_to_commit", positions):
         yield

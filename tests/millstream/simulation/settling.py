@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from millstream.simulation.workloads.statements import Script, SqlServer, Step
+from millstream.simulation.workloads.statements import Script, ScriptServer, Step
 from millstream.simulation.workloads.topic_reading import TopicReading
 from sql.engine.engine import Engine
 from sql.engine.settings import SqlConfig
@@ -26,7 +26,7 @@ def serve(script: Script, server: Server, settings: Mapping[str, object]) -> Non
     )
     with engine, TopicReading(server.broker) as reading:
         server.note("runs")
-        script.run(SqlServer(engine, reading, server.note, server.wait))
+        script.run(ScriptServer(engine, reading, server.note, server.wait))
 
 
 class Settling:
@@ -40,13 +40,13 @@ class Settling:
         self._known = known
         self.found: dict[int, dict[str, Rows]] = {}
 
-    def step(self, number: int, topics: Mapping[str, Callable[[SqlServer, str], Rows]]) -> Step:
+    def step(self, number: int, topics: Mapping[str, Callable[[ScriptServer, str], Rows]]) -> Step:
         """Wait, and read these topics."""
 
-        def read(server: SqlServer) -> dict[str, Rows]:
+        def read(server: ScriptServer) -> dict[str, Rows]:
             return {topic: rows(server, topic) for topic, rows in topics.items()}
 
-        def run(server: SqlServer) -> None:
+        def run(server: ScriptServer) -> None:
             if self._known is None:
                 server.wait(SETTLED_MS)
                 self.found[number] = read(server)
@@ -72,12 +72,12 @@ def difference(found: Mapping[str, Rows], wanted: Mapping[str, Rows]) -> str:
     return "\n".join(lines)
 
 
-def all_rows(server: SqlServer, topic: str) -> Rows:
+def all_rows(server: ScriptServer, topic: str) -> Rows:
     """The records of a stream, without their order among partitions."""
     return sorted((*each,) for each in _texts(server, topic))
 
 
-def last_rows(server: SqlServer, topic: str) -> Rows:
+def last_rows(server: ScriptServer, topic: str) -> Rows:
     """The last record of each key of a table; those that were deleted are not there."""
     last = {
         (partition, key): (value, time) for partition, key, value, time in _texts(server, topic)
@@ -85,6 +85,6 @@ def last_rows(server: SqlServer, topic: str) -> Rows:
     return sorted((*key, *found) for key, found in last.items() if found[0] != "None")
 
 
-def _texts(server: SqlServer, topic: str) -> Iterator[tuple[int, str, str, int]]:
+def _texts(server: ScriptServer, topic: str) -> Iterator[tuple[int, str, str, int]]:
     for partition, key, value, time in server.reading.records(topic):
         yield partition, str(key), str(value), time

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from broker.client import producer
 from broker.client.positions import PartitionState
-from broker.client.record_consumer import RecordConsumer
+from broker.client.record_consumer import Consumer
 from broker.errors import MillstreamError
 from broker.registry.registry import Registry
 from broker.registry.schema_log import SchemaLog
@@ -126,14 +126,14 @@ def forgotten_ends() -> Iterator[None]:
         state.high_watermark, state.last_stable_offset = high, stable
         state.log_start_offset = start
 
-    def lag(consumer: RecordConsumer, tp: Any) -> int | None:
+    def lag(consumer: Consumer, tp: Any) -> int | None:
         state = consumer._positions.state(tp)
         end = state.end(consumer._config.isolation)
         return None if state.position < 0 or end < 0 else max(0, end - state.position)
 
     with (
         patch.object(PartitionState, "learn", learn),
-        patch.object(RecordConsumer, "current_lag", lag),
+        patch.object(Consumer, "current_lag", lag),
     ):
         yield
 

@@ -9,7 +9,7 @@ from millstream.simulation import Simulation
 from millstream.simulation.clock import START_MS
 from millstream.simulation.workloads.statements import (
     Script,
-    SqlServer,
+    ScriptServer,
     Step,
     add_column_step,
     control_step,
@@ -112,7 +112,7 @@ def steps(settling: Settling) -> list[Step]:
     ]
 
 
-def pull(server: SqlServer) -> None:
+def pull(server: ScriptServer) -> None:
     """Ask for the totals, again while the query waits for the session of its last member to end."""
     for _ in range(5):
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sql.command_log import PLAN_BYTES_PLAIN, Command, CommandLogError, decode, encode
-from sql.engine.changes import Preparation, State, StateChange
+from sql.engine.changes import EngineState, Preparation, StateChange
 from sql.engine.logged_plans import change_of, change_to_json
 from sql.engine.registered_schemas import StatementSchemas
 from sql.engine.settings import SqlConfig
@@ -52,7 +52,7 @@ ALTER SYSTEM 'ksql.suppress.enabled'='false';
 
 
 def changes_of(statements: str) -> list[tuple[str, StateChange]]:
-    state, found = State(), []
+    state, found = EngineState(), []
     config = SqlConfig()
     for number, parsed in enumerate(parse(statements)):
         preparation = Preparation(

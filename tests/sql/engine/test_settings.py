@@ -1,14 +1,16 @@
 """Settings of a server and what sessions may override."""
 
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 from broker.client.config import ClusterConfig, NetworkConfig, ProducerConfig
 from broker.client.consumer_config import ConsumerConfig
 from sql.engine.session import SqlSession
-from sql.engine.settings import SqlConfig
+from sql.engine.settings import EDITABLE, FIXED, SqlConfig
 from sql.engine.streams_settings import CLIENT_NAMES, STREAMS_NAMES, WITHOUT_EFFECT
+from sql.engine.unused_settings import SATISFIED, UNUSED
 from sql.errors import StatementFailed
 from sql.syntax.statements import SetProperty
 
@@ -44,6 +46,33 @@ def test_each_setting_of_streams_goes_to_queries_or_is_said_to_have_no_effect(na
             SqlSession().change(config, SetProperty(name, "7"))
     else:
         assert {str(given[each]) for each in scopes if each in given} == {"7"}
+
+
+@pytest.mark.parametrize("name", sorted(UNUSED))
+def test_other_values_than_the_default_have_no_effect_and_are_refused(name: str) -> None:
+    default = SqlConfig()[name]
+    other = not default if isinstance(default, bool) else f"{default}7"
+    assert name not in SqlConfig({name: default}).without_effect
+    assert name in SqlConfig({name: other}).without_effect
+    with pytest.raises(StatementFailed, match=r"has no effect|prohibited"):
+        SqlSession().change(SqlConfig(), SetProperty(name, str(other)))
+
+
+@pytest.mark.parametrize("name", sorted(SATISFIED))
+def test_settings_that_any_value_satisfies_are_accepted(name: str) -> None:
+    default = SqlConfig()[name]
+    other = str(not default) if isinstance(default, bool) else "7"
+    assert not SqlConfig({name: other}).without_effect
+    session = SqlSession()
+    session.change(SqlConfig(), SetProperty(name, other))
+    assert str(session.properties[name]) == other
+
+
+def test_every_setting_of_ksqldb_is_read_or_has_no_effect() -> None:
+    sources = [each.read_text() for each in Path("sql").rglob("*.py")]
+    for name in {*EDITABLE, *FIXED} - set(UNUSED) - SATISFIED:
+        # Once in the table of defaults, and at least once where it acts.
+        assert sum(text.count(f'"{name}"') + text.count(f"'{name}'") for text in sources) > 1, name
 
 
 @pytest.mark.parametrize("name", sorted(CLIENT_NAMES - set(WITHOUT_EFFECT)))

@@ -13,7 +13,7 @@ from broker.config import BrokerConfig
 from sql.engine.engine import Engine
 from sql.engine.settings import SqlConfig
 from sql.server.answers import Refused
-from sql.server.cluster import HOSTS_MAX, LAGS_MAX, Cluster
+from sql.server.cluster import HOSTS_MAX, LAGS_MAX, ServerCluster
 from sql.server.server import SqlServer
 from tests.sql.engine.conftest import SETTINGS as BROKER_SETTINGS
 from tests.sql.engine.engines import ORDERS, SETTINGS, TOTALS
@@ -45,7 +45,7 @@ def test_who_misses_heartbeats_is_dead(broker: Broker, tmp_path: Path) -> None:
     clock = ManualClock()
     engine = engine_with(broker, tmp_path)
     engine.clock = clock
-    cluster = Cluster(engine)
+    cluster = ServerCluster(engine)
 
     def alive() -> dict[str, bool]:
         status = cluster.status()
@@ -79,7 +79,7 @@ def test_a_wall_clock_that_jumps_kills_no_server(
     clock = ManualClock()
     engine = engine_with(broker, tmp_path)
     engine.clock = clock
-    cluster = Cluster(engine)
+    cluster = ServerCluster(engine)
 
     def alive() -> bool:
         status = cluster.status()
@@ -103,7 +103,7 @@ def test_heartbeats_go_on_after_any_error(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = engine_with(broker, tmp_path, **{"ksql.heartbeat.send.interval.ms": 1})
-    cluster = Cluster(engine)
+    cluster = ServerCluster(engine)
     rounds: list[str] = []
 
     def sent(client: object, hosts: object, path: str, content: object) -> None:
@@ -123,7 +123,7 @@ def test_heartbeats_go_on_after_any_error(
 @pytest.mark.slow
 def test_lags_are_checked_and_bounded(broker: Broker, tmp_path: Path) -> None:
     engine = engine_with(broker, tmp_path)
-    cluster = Cluster(engine)
+    cluster = ServerCluster(engine)
     try:
         for host in ({}, {"host": "", "port": 1}, {"host": "x", "port": 0}, {"host": 1, "port": 1}):
             with pytest.raises(Refused):

@@ -15,7 +15,7 @@ import orjson
 
 from broker.client import admin, consumer, producer
 from broker.client.administration.values import NewTopic
-from broker.client.api import Producer
+from broker.client.record_producer import Producer
 from broker.model import TopicPartition
 from tests.streams.fire.shop import PARTITIONS, TOPICS, Event
 from tests.support.peer import REPOSITORY, wait_until

@@ -13,6 +13,7 @@ from streams.runtime import runner as runner_module
 from streams.runtime.environment import Environment
 from streams.runtime.runner import TaskRunner
 from streams.runtime.runner_loop import RunnerLoop
+from streams.runtime.runner_metrics import RunnerMetrics
 from streams.runtime.runner_state import OnFailure
 
 
@@ -96,6 +97,15 @@ def test_a_commit_that_is_due_does_not_keep_a_runner_busy_while_its_group_rebala
     assert loop._wait_ms(100) == wait_ms
 
 
+def test_summaries_count_since_the_last_one() -> None:
+    metrics = RunnerMetrics()
+    metrics.processed(5, 1)
+    metrics.committed(1)
+    assert metrics.since_last_summary() == [5, 0, 1]
+    metrics.punctuated(2, 1)
+    assert metrics.since_last_summary() == [0, 2, 0]
+
+
 def test_a_broker_that_does_not_answer_puts_off_what_can_wait() -> None:
     """Outages shorter than task_timeout_ms end no runner, also while records are being purged."""
 
@@ -108,7 +118,7 @@ def test_a_broker_that_does_not_answer_puts_off_what_can_wait() -> None:
     loop._clock = ManualClock(10_000)
     loop._purge_at_ms = loop._slow_checks_at_ms = 0
     loop._probe_at_ms, loop._rejoin = None, False
-    loop._config = SimpleNamespace(repartition_purge_interval_ms=5_000)
+    loop._config = SimpleNamespace(repartition_purge_interval_ms=5_000, log_summary_interval_ms=0)
     loop._tasks = SimpleNamespace(
         running=lambda: [SimpleNamespace(committed={tp: 7}, update_ends=lambda _: None)],
         standbys=lambda: ["standby"],

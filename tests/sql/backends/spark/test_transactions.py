@@ -11,7 +11,7 @@ import pytest
 
 from broker.client import admin
 from broker.client.api import OffsetAndMetadata
-from broker.client.record_producer import RecordProducer
+from broker.client.record_producer import Producer
 from broker.errors import ConfigError, MillstreamError
 from broker.model import TopicPartition
 from sql.backends.spark import transactions
@@ -37,7 +37,7 @@ def write(part: TaskBatch, options: SinkOptions, topic: str) -> bool:
     return True
 
 
-def send(opened: RecordProducer, part: TaskBatch, topic: str) -> None:
+def send(opened: Producer, part: TaskBatch, topic: str) -> None:
     """The record of a part."""
     opened.send(topic, b"%d" % (part.batch_id * 100 + part.task))
 
@@ -59,7 +59,7 @@ def test_an_attempt_that_fails_leaves_nothing(servers: str) -> None:
     topic, options = create(servers, "fails"), SinkOptions(servers)
     part = TaskBatch("fails", 0, QUERY, 0)
     opened = begin(part, options, topic)
-    assert isinstance(opened, RecordProducer)
+    assert isinstance(opened, Producer)
     send(opened, part, topic)
     abandon(opened)
     assert numbers_in(servers, topic) == []
@@ -71,7 +71,7 @@ def test_a_late_attempt_is_fenced_by_a_newer_one(servers: str) -> None:
     topic, options = create(servers, "late"), SinkOptions(servers)
     part = TaskBatch("late", 0, QUERY, 0)
     late = begin(part, options, topic)
-    assert isinstance(late, RecordProducer)
+    assert isinstance(late, Producer)
     send(late, part, topic)
     assert write(part, options, topic)
     with pytest.raises(MillstreamError):
