@@ -25,7 +25,7 @@ from benchmarks.streams.comparison import broker_for_streams
 from broker.client import admin
 from broker.client.api import NewTopic
 from broker.model import LATEST_TIMESTAMP, TopicPartition
-from examples.spark_pipeline.events import PARTITIONS, Evening, write_events
+from examples.spark_pipeline.events import PARTITIONS, EventGenerator, write_events
 from examples.spark_pipeline.running import wait_for_end
 from sql.backends.spark.connectors import KAFKA, OURS
 from sql.backends.spark.session import open_session
@@ -51,7 +51,7 @@ def measure(report: Report, options: argparse.Namespace) -> None:
     with broker_for_streams() as servers, _session(jars) as spark:
         report.say(f"   writing {options.records:,} events")
         day = datetime.now(UTC).date() - timedelta(days=1)
-        write_events(servers, Evening(options.records, SEED, day))
+        write_events(servers, EventGenerator(options.records, SEED, day))
         bench = Bench(spark, servers)
         ours = bench.engine("spark", {"spark.connector": OURS})
         peers: dict[str, Side] = {"PySpark by hand": bench.by_hand}

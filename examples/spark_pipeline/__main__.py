@@ -14,7 +14,7 @@ from datetime import date
 from rich.console import Console
 from rich.table import Table
 
-from examples.spark_pipeline.events import Evening, write_events, yesterday
+from examples.spark_pipeline.events import EventGenerator, write_events, yesterday
 from examples.spark_pipeline.results import Result, differences, read_results
 from examples.spark_pipeline.running import own_broker, run_pipeline
 
@@ -56,16 +56,16 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 def run(engine: str, options: argparse.Namespace) -> list[Result]:
     """One engine, from events to results."""
-    evening = Evening(options.events, options.seed, options.day)
+    generator = EventGenerator(options.events, options.seed, options.day)
     where = nullcontext(options.bootstrap) if options.bootstrap else own_broker()
     with where as bootstrap:
         began = time.monotonic()
-        write_events(bootstrap, evening)
+        write_events(bootstrap, generator)
         written_s = time.monotonic() - began
         settings: dict[str, object] = {**SETTINGS, "engine": engine, "spark.master": options.master}
         took_s = run_pipeline(bootstrap, settings, limit_s=options.limit)
         results = read_results(bootstrap)
-    print(f"{options.events:,} events of {evening.day} were written in {written_s:.1f} s,")
+    print(f"{options.events:,} events of {generator.day} were written in {written_s:.1f} s,")
     print(f"and all queries had processed them after {took_s:.1f} s")
     show(engine, results)
     return results

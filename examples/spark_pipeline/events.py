@@ -36,8 +36,8 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Evening:
-    """The parameters of all records: their number, the seed, the day."""
+class EventGenerator:
+    """Generates all records from the number of events, a seed and a day."""
 
     events: int
     seed: int
@@ -108,12 +108,12 @@ def yesterday() -> date:
     return datetime.now(UTC).date() - timedelta(days=1)
 
 
-def write_events(bootstrap: str, evening: Evening) -> None:
+def write_events(bootstrap: str, generator: EventGenerator) -> None:
     """Create the topics and write all records, those of the tables first."""
     with admin(bootstrap) as administration:
         new = [NewTopic(name, partitions=PARTITIONS) for name in TOPICS]
         administration.create_topics(new).all()
-    for records in (evening.rows_of_tables(), evening.orders_and_views()):
+    for records in (generator.rows_of_tables(), generator.orders_and_views()):
         with producer(bootstrap, linger_ms=20, batch_size=65_536) as out:
             for topic, key, value, moment_ms in records:
                 out.send(topic, orjson.dumps(value), key=key.encode(), timestamp_ms=moment_ms)

@@ -29,7 +29,7 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AssignmentSettings:
     """The settings of the application for assignment."""
 
     standby_replicas: int = 0
@@ -38,7 +38,7 @@ class Rules:
 
 
 @dataclass(slots=True)
-class Share:
+class RunnerAssignment:
     """The tasks of one runner."""
 
     active: set[TaskId] = field(default_factory=set)
@@ -49,7 +49,7 @@ class Share:
 class Assignment:
     """The tasks of all runners; `warming` tasks move when their new owner has caught up."""
 
-    shares: dict[str, Share]
+    by_runner: dict[str, RunnerAssignment]
     warming: set[TaskId] = field(default_factory=set)
 
 
@@ -61,7 +61,7 @@ def assign(
     stateful: Collection[TaskId],
     runners: Iterable[Runner],
     lags: Lags,
-    rules: Rules,
+    settings: AssignmentSettings,
 ) -> Assignment:
     """Assign the tasks; there must be a runner."""
     members = sorted(runners, key=lambda runner: (runner.process_id, runner.member_id))
@@ -70,9 +70,9 @@ def assign(
     with_state = sorted(task for task in tasks if task in stateful)
     target.spread(with_state)
     target.spread(sorted(task for task in tasks if task not in stateful))
-    result = Assignment({runner.member_id: Share() for runner in members})
-    _place_active(target, set(with_state), rules, result)
-    _place_standbys(target, with_state, rules, result)
+    result = Assignment({runner.member_id: RunnerAssignment() for runner in members})
+    _place_active(target, set(with_state), settings, result)
+    _place_standbys(target, with_state, settings, result)
     return result
 
 
@@ -125,38 +125,42 @@ class _Target:
         return self.lags.get((process, task), UNKNOWN_LAG)
 
 
-def _place_active(target: _Target, stateful: set[TaskId], rules: Rules, result: Assignment) -> None:
+def _place_active(
+    target: _Target, stateful: set[TaskId], settings: AssignmentSettings, result: Assignment
+) -> None:
     """Assign tasks to their targets, or to a runner that has caught up, until the target has."""
     warmups = 0
     for task, member in sorted(target.tasks.items()):
-        interim = _interim_owner(target, task, member, rules) if task in stateful else None
+        interim = _interim_owner(target, task, member, settings) if task in stateful else None
         if interim is None:
-            result.shares[member].active.add(task)
+            result.by_runner[member].active.add(task)
             continue
-        result.shares[interim].active.add(task)
+        result.by_runner[interim].active.add(task)
         result.warming.add(task)
-        if warmups < rules.warmups_max:
-            result.shares[member].standby.add(task)
+        if warmups < settings.warmups_max:
+            result.by_runner[member].standby.add(task)
             warmups += 1
 
 
-def _interim_owner(target: _Target, task: TaskId, member: str, rules: Rules) -> str | None:
+def _interim_owner(
+    target: _Target, task: TaskId, member: str, settings: AssignmentSettings
+) -> str | None:
     """The runner of a task while its target catches up; None if the target can run it now."""
-    if target.lag(target.process_of[member], task) <= rules.acceptable_lag:
+    if target.lag(target.process_of[member], task) <= settings.acceptable_lag:
         return None
     owner = target.owner.get(task)
-    if owner is not None and target.lag(target.process_of[owner], task) <= rules.acceptable_lag:
+    if owner is not None and target.lag(target.process_of[owner], task) <= settings.acceptable_lag:
         return owner if owner != member else None
     warm = [
         runner.member_id
         for runner in target.members
-        if target.lag(runner.process_id, task) <= rules.acceptable_lag
+        if target.lag(runner.process_id, task) <= settings.acceptable_lag
     ]
     return min(warm, key=lambda each: target.rank(task, each)) if warm else None
 
 
 def _place_standbys(
-    target: _Target, stateful: list[TaskId], rules: Rules, result: Assignment
+    target: _Target, stateful: list[TaskId], settings: AssignmentSettings, result: Assignment
 ) -> None:
     by_process: dict[str, list[Runner]] = {}
     for runner in target.members:
@@ -164,12 +168,12 @@ def _place_standbys(
     holders = {
         task: {
             target.process_of[member]
-            for member, share in result.shares.items()
+            for member, share in result.by_runner.items()
             if task in share.active or task in share.standby
         }
         for task in stateful
     }
-    for _ in range(min(rules.standby_replicas, len(by_process) - 1)):
+    for _ in range(min(settings.standby_replicas, len(by_process) - 1)):
         for task in stateful:
             free = [process for process in by_process if process not in holders[task]]
             if not free:
@@ -181,7 +185,7 @@ def _place_standbys(
                 by_process[process],
                 key=lambda runner: (task not in runner.standbys, _size(result, runner)),
             )
-            result.shares[member.member_id].standby.add(task)
+            result.by_runner[member.member_id].standby.add(task)
             holders[task].add(process)
 
 
@@ -195,5 +199,5 @@ def _standby_rank(
 
 
 def _size(result: Assignment, runner: Runner) -> int:
-    share = result.shares[runner.member_id]
+    share = result.by_runner[runner.member_id]
     return len(share.active) + len(share.standby)

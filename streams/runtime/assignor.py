@@ -14,7 +14,13 @@ from typing import Any
 from broker import concurrency
 from broker.client.assignors.api import MemberAssignment, MemberSubscription
 from broker.errors import MillstreamError
-from streams.runtime.assignment import UNKNOWN_LAG, Rules, Runner, Share, assign
+from streams.runtime.assignment import (
+    UNKNOWN_LAG,
+    AssignmentSettings,
+    Runner,
+    RunnerAssignment,
+    assign,
+)
 from streams.runtime.partitions import Layout, TaskId
 
 NAME = "millstream-streams"
@@ -87,7 +93,7 @@ class TaskAssignor:
     def __init__(
         self,
         report: ProcessReport,
-        rules: Rules,
+        settings: AssignmentSettings,
         *,
         lay_out: Callable[[Mapping[str, int]], Layout],
         end_positions: Callable[[Layout, Iterable[TaskId]], Mapping[TaskId, int]],
@@ -99,7 +105,7 @@ class TaskAssignor:
         `incarnation` distinguishes this run of the process from earlier ones.
         """
         self._report = report
-        self._rules = rules
+        self._settings = settings
         self._lay_out = lay_out
         self._end_positions = end_positions
         self.standbys: frozenset[TaskId] = frozenset()  # set by the runner
@@ -165,18 +171,18 @@ class TaskAssignor:
         ]
         stateful = layout.stateful_tasks()
         lags = self._lags(layout, stateful, reports.values())
-        assignment = assign(layout.tasks(), stateful, runners, lags, self._rules)
-        hosts = [_host(reports, assignment.shares, process) for process in _processes(reports)]
+        assignment = assign(layout.tasks(), stateful, runners, lags, self._settings)
+        hosts = [_host(reports, assignment.by_runner, process) for process in _processes(reports)]
         assignments = {}
         # Tasks that other members still own; they are assigned after they have been revoked.
         still_owned = {
             task
-            for member_id, share in assignment.shares.items()
+            for member_id, share in assignment.by_runner.items()
             for task in share.active
             if owners.get(task, member_id) != member_id
         }
         for member in members:
-            share = assignment.shares[member.member_id]
+            share = assignment.by_runner[member.member_id]
             active = share.active - still_owned
             # Until then the member keeps its standby; if closed, it would have to catch up again.
             standby = share.standby | (share.active & still_owned & stateful)
@@ -230,14 +236,14 @@ def _processes(reports: Mapping[str, dict[str, Any]]) -> list[str]:
 
 
 def _host(
-    reports: Mapping[str, dict[str, Any]], shares: Mapping[str, Share], process: str
+    reports: Mapping[str, dict[str, Any]], by_runner: Mapping[str, RunnerAssignment], process: str
 ) -> dict[str, Any]:
     members = [member for member, data in reports.items() if data["process"] == process]
     return {
         "host": next((reports[m]["host"] for m in members if reports[m]["host"]), ""),
         "process": process,
-        "active": sorted(str(task) for m in members for task in shares[m].active),
-        "standby": sorted(str(task) for m in members for task in shares[m].standby),
+        "active": sorted(str(task) for m in members for task in by_runner[m].active),
+        "standby": sorted(str(task) for m in members for task in by_runner[m].standby),
     }
 
 

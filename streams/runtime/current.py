@@ -1,4 +1,4 @@
-"""Current: the input record that a task is processing."""
+"""CurrentRecord: the input record that a task is processing."""
 
 from collections.abc import Iterator
 from operator import length_hint
@@ -7,7 +7,7 @@ from streams.processor import NO_TIME
 from streams.record import Chunk, Headers, Position
 
 
-class Current:
+class CurrentRecord:
     """The position of a task: a row of a chunk, or the origin of a cached result.
 
     The loop over a chunk sets one number per record, or none: while rows are pulled, the row is

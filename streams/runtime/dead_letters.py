@@ -36,7 +36,7 @@ from streams.handlers import (
     log_and_fail,
 )
 from streams.record import Headers
-from streams.runtime.current import Current
+from streams.runtime.current import CurrentRecord
 from streams.runtime.output import Output
 from streams.runtime.task_metrics import DEAD_LETTERS, DROPPED, TaskMetrics
 
@@ -57,7 +57,7 @@ class Failures:
         self,
         task_id: str,
         config: StreamsConfig,
-        current: Current,
+        current: CurrentRecord,
         output: Output,
         metrics: TaskMetrics,
     ) -> None:

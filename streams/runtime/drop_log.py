@@ -3,7 +3,7 @@
 import logging
 
 from broker.clock import Clock
-from streams.runtime.current import Current
+from streams.runtime.current import CurrentRecord
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ class DropLog:
 
     __slots__ = ("_clock", "_current", "_log_at_ms", "_node", "_task_id", "_unlogged")
 
-    def __init__(self, node: str, task_id: str, current: Current, clock: Clock) -> None:
+    def __init__(self, node: str, task_id: str, current: CurrentRecord, clock: Clock) -> None:
         self._node = node
         self._task_id = task_id
         self._current = current

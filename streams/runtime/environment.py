@@ -12,7 +12,7 @@ from broker.errors import ConnectionFailed, MillstreamError, RequestTimeout
 from broker.machine import Machine
 from broker.model import TopicPartition
 from streams.config import StreamsConfig
-from streams.runtime.assignment import Rules
+from streams.runtime.assignment import AssignmentSettings
 from streams.runtime.assignor import HostTasks, ProcessReport, TaskAssignor
 from streams.runtime.clients import Clients, log_bounds, log_ends
 from streams.runtime.internal_topics import TopicSettings, prepare_topics
@@ -53,12 +53,12 @@ class Environment:
     def assignor(self) -> TaskAssignor:
         """A new assignor for one runner."""
         config = self.config
-        rules = Rules(
+        settings = AssignmentSettings(
             config.num_standby_replicas, config.acceptable_recovery_lag, config.max_warmup_replicas
         )
         return TaskAssignor(
             self.report,
-            rules,
+            settings,
             lay_out=self._layout_of_leader,
             end_positions=self.end_positions,
             incarnation=self.machine.uuid().hex[:12],

@@ -17,7 +17,7 @@ from streams.processor import (
     StreamTime,
 )
 from streams.record import Headers, Position
-from streams.runtime.current import Current
+from streams.runtime.current import CurrentRecord
 from streams.runtime.dead_letters import Failures
 from streams.runtime.drop_log import DropLog
 from streams.runtime.output import Output
@@ -43,7 +43,7 @@ class TaskContext:
     state: TaskState
     global_stores: Mapping[str, object]
     cache: CacheBudget
-    current: Current = field(default_factory=Current)
+    current: CurrentRecord = field(default_factory=CurrentRecord)
     stream_punctuations: PunctuationQueue = field(default_factory=PunctuationQueue)
     clock_punctuations: PunctuationQueue = field(default_factory=PunctuationQueue)
     times: dict[str, StreamTime] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from broker.serde import BindableSerde, BytesSerde, JsonSerde, Serde, StringSerd
 from streams.errors import InvalidTimestamp, ProcessingFailed
 from streams.processor import Process
 from streams.record import NO_HEADERS, Chunk, Headers
-from streams.runtime.current import Current
+from streams.runtime.current import CurrentRecord
 from streams.runtime.dead_letters import Failures
 from streams.runtime.input_buffer import NEVER_MS, FindHead, PartitionQueue, Run
 from streams.runtime.punctuation import PunctuationQueue
@@ -51,7 +51,7 @@ class OpenSource:
     value_serde: Serde[Any]
     extractor: TimestampExtractor
     forward: Process
-    current: Current
+    current: CurrentRecord
     failures: Failures
     stream_punctuations: PunctuationQueue
     punctuate: Callable[[], object]  # runs punctuators that are due by stream time

@@ -30,7 +30,7 @@ NAME_CHARS = 7
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-class Times(NamedTuple):
+class CommittedTimes(NamedTuple):
     """Committed times: that of the partition, and those of operators by short name."""
 
     partition_ms: int = NO_TIME
@@ -94,18 +94,18 @@ def _by_age(partition_ms: int, known: Mapping[str, int]) -> str:
     return ";".join(parts + [f"{_base36(age)}={''.join(names)}" for age, names in ages.items()])
 
 
-def decode_times(text: str) -> Times:
+def decode_times(text: str) -> CommittedTimes:
     """Decode a text; empty if it is in another format."""
     parts = text.split(";")
     if len(parts) < 3 or parts[0] not in (VERSION, VERSION_BY_AGE):
-        return Times()
+        return CommittedTimes()
     try:
         partition_ms, largest = int(parts[1], 36), int(parts[2], 36)
         pairs = _by_name_of(parts[3:]) if parts[0] == VERSION else _by_age_of(parts[3:])
         operators = {name: largest - int(age, 36) for name, age in pairs}
     except ValueError:
-        return Times()
-    return Times(partition_ms, operators)
+        return CommittedTimes()
+    return CommittedTimes(partition_ms, operators)
 
 
 def _by_name_of(parts: Iterable[str]) -> list[tuple[str, str]]:

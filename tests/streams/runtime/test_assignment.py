@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.runtime.assignment import Assignment, Rules, Runner, assign
+from streams.runtime.assignment import Assignment, AssignmentSettings, Runner, assign
 from streams.runtime.partitions import TaskId
 
 NO_LAGS: dict[tuple[str, TaskId], int] = {}
@@ -35,7 +35,7 @@ def groups(draw: st.DrawFn) -> tuple[list[TaskId], set[TaskId], list[Runner]]:
 def loads(result: Assignment, only: set[TaskId] | None = None) -> list[int]:
     return [
         len(share.active if only is None else share.active & only)
-        for share in result.shares.values()
+        for share in result.by_runner.values()
     ]
 
 
@@ -48,8 +48,8 @@ def test_every_task_is_active_exactly_once(
     group: tuple[list[TaskId], set[TaskId], list[Runner]],
 ) -> None:
     tasks, stateful, runners = group
-    result = assign(tasks, stateful, runners, owned_lags(runners), Rules())
-    given_out = sorted(task for share in result.shares.values() for task in share.active)
+    result = assign(tasks, stateful, runners, owned_lags(runners), AssignmentSettings())
+    given_out = sorted(task for share in result.by_runner.values() for task in share.active)
     assert given_out == sorted(tasks)
 
 
@@ -58,7 +58,7 @@ def test_loads_are_even_when_nobody_must_warm_up(
     group: tuple[list[TaskId], set[TaskId], list[Runner]],
 ) -> None:
     tasks, stateful, runners = group
-    result = assign(tasks, stateful, runners, NO_LAGS, Rules())
+    result = assign(tasks, stateful, runners, NO_LAGS, AssignmentSettings())
     assert not result.warming
     assert max(loads(result)) - min(loads(result)) <= 1
     assert max(loads(result, stateful)) - min(loads(result, stateful)) <= 1
@@ -69,14 +69,14 @@ def test_an_even_assignment_does_not_change(
     group: tuple[list[TaskId], set[TaskId], list[Runner]],
 ) -> None:
     tasks, stateful, runners = group
-    first = assign(tasks, stateful, runners, NO_LAGS, Rules())
+    first = assign(tasks, stateful, runners, NO_LAGS, AssignmentSettings())
     settled = [
-        Runner(each.member_id, each.process_id, frozenset(first.shares[each.member_id].active))
+        Runner(each.member_id, each.process_id, frozenset(first.by_runner[each.member_id].active))
         for each in runners
     ]
-    again = assign(tasks, stateful, settled, owned_lags(settled), Rules())
-    assert {name: share.active for name, share in again.shares.items()} == {
-        name: share.active for name, share in first.shares.items()
+    again = assign(tasks, stateful, settled, owned_lags(settled), AssignmentSettings())
+    assert {name: share.active for name, share in again.by_runner.items()} == {
+        name: share.active for name, share in first.by_runner.items()
     }
 
 
@@ -85,13 +85,15 @@ def test_copies_of_a_task_are_in_processes_of_their_own(
     group: tuple[list[TaskId], set[TaskId], list[Runner]], replicas: int
 ) -> None:
     tasks, stateful, runners = group
-    result = assign(tasks, stateful, runners, NO_LAGS, Rules(standby_replicas=replicas))
+    result = assign(
+        tasks, stateful, runners, NO_LAGS, AssignmentSettings(standby_replicas=replicas)
+    )
     process_of = {runner.member_id: runner.process_id for runner in runners}
     possible = min(replicas, len(set(process_of.values())) - 1)
     for task in tasks:
         places = [
             process_of[member]
-            for member, share in result.shares.items()
+            for member, share in result.by_runner.items()
             if task in share.active or task in share.standby
         ]
         assert len(places) == len(set(places)) == (1 + possible if task in stateful else 1)
@@ -103,14 +105,14 @@ def test_a_task_with_state_leaves_a_warm_owner_only_for_a_warm_process(
 ) -> None:
     tasks, stateful, runners = group
     lags = owned_lags(runners)
-    rules = Rules(acceptable_lag=10, warmups_max=warmups)
-    result = assign(tasks, stateful, runners, lags, rules)
+    settings = AssignmentSettings(acceptable_lag=10, warmups_max=warmups)
+    result = assign(tasks, stateful, runners, lags, settings)
     process_of = {runner.member_id: runner.process_id for runner in runners}
     warm = {task: process for process, task in lags}
-    for member, share in result.shares.items():
+    for member, share in result.by_runner.items():
         for task in share.active & stateful & warm.keys():
             assert warm[task] == process_of[member]
-    waiting = sum(len(share.standby) for share in result.shares.values())
+    waiting = sum(len(share.standby) for share in result.by_runner.values())
     assert waiting == min(warmups, len(result.warming))
 
 
@@ -118,20 +120,26 @@ def test_a_task_moves_when_its_new_owner_has_warmed_up() -> None:
     tasks = [TaskId(0, 0), TaskId(0, 1)]
     owner = Runner("old", "p0", frozenset(tasks))
     lags = {("p0", task): 0 for task in tasks}
-    cold = assign(tasks, tasks, [owner, Runner("new", "p1")], lags, Rules(acceptable_lag=10))
+    cold = assign(
+        tasks, tasks, [owner, Runner("new", "p1")], lags, AssignmentSettings(acceptable_lag=10)
+    )
     (warming,) = cold.warming
-    assert cold.shares["old"].active == set(tasks)
-    assert cold.shares["new"].standby == {warming}
+    assert cold.by_runner["old"].active == set(tasks)
+    assert cold.by_runner["new"].standby == {warming}
     follower = Runner("new", "p1", frozenset(), frozenset({warming}))
     warm = assign(
-        tasks, tasks, [owner, follower], lags | {("p1", warming): 10}, Rules(acceptable_lag=10)
+        tasks,
+        tasks,
+        [owner, follower],
+        lags | {("p1", warming): 10},
+        AssignmentSettings(acceptable_lag=10),
     )
-    assert warm.shares["new"].active == {warming}
+    assert warm.by_runner["new"].active == {warming}
     assert not warm.warming
 
 
 def test_a_standby_takes_over_from_an_owner_that_is_gone() -> None:
     task = TaskId(0, 0)
     runners = [Runner("a", "p0"), Runner("b", "p1", frozenset(), frozenset({task}))]
-    result = assign([task], [task], runners, {("p1", task): 3}, Rules())
-    assert result.shares["b"].active == {task}
+    result = assign([task], [task], runners, {("p1", task): 3}, AssignmentSettings())
+    assert result.by_runner["b"].active == {task}

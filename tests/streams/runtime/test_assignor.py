@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from broker.client.assignors.api import MemberAssignment, MemberSubscription
 from broker.model import TopicPartition
-from streams.runtime.assignment import Rules
+from streams.runtime.assignment import AssignmentSettings
 from streams.runtime.assignor import (
     RUNNING,
     ProcessReport,
@@ -31,7 +31,7 @@ class Group:
     def _assignor(self, report: ProcessReport) -> TaskAssignor:
         return TaskAssignor(
             report,
-            Rules(acceptable_lag=10),
+            AssignmentSettings(acceptable_lag=10),
             lay_out=lambda counts: lay_out(count_topology(), "app", counts),
             end_positions=lambda layout, tasks: dict.fromkeys(tasks, 100),
             incarnation=uuid4().hex,
