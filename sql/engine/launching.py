@@ -249,6 +249,9 @@ class QueryLauncher:
         write = Answer.FAIL if config.flag(FAIL_ON_PRODUCTION) else Answer.CONTINUE
         return {
             **config.streams_settings(),
+            # Statements create topics, with their partitions. Another server may have dropped the
+            # query and deleted its topics, which must not come back.
+            "producer.allow.auto.create.topics": False,
             "state_dir": self._state_directory(config),
             "application_server": self.config.address,
             "deserialization_exception_handler": log.handler(read, application_id),

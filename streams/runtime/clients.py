@@ -74,6 +74,7 @@ class Clients:
             "isolation_level": self._isolation(),
             "fetch_buffer_bytes": RESTORE_BUFFER_BYTES,
             "fetch_max_wait_ms": self._fetch_wait_ms,
+            "allow_auto_create_topics": False,  # a deleted changelog must not come back
         }
         settings |= self._consumer_settings() | self._config.prefixed("restore.consumer.")
         return client.consumer(self._target, **settings)

@@ -134,6 +134,9 @@ class ConnectWorkerActor(Actor):
     def _repair(self, server: ConnectServer) -> None:
         begun = [each.end_ms for each in self.platform.scenario.faults if each.at_ms < self._now_ms]
         explained = self._now_ms - max(begun, default=-EXPLAINED_MS) < EXPLAINED_MS
+        rival = self.platform.actors.get(RIVAL)
+        if isinstance(rival, RivalWorkerActor):
+            explained = explained or rival.took_over_within(EXPLAINED_MS)
         self.workload.repair(server.herder, self.target, self.note, explained=explained)
 
     def _await_running(self, server: ConnectServer) -> None:
@@ -244,16 +247,23 @@ class RivalWorkerActor(Actor):
         self.last_ms = 0  # when it last ran
         self._attempts = self.random.choice((1, 3))
         self._has_same_host = self.random.random() < 0.2  # the host name of the first worker
+        self._is_starting = False
 
     @property
     def owns(self) -> bool:
         """Whether its worker runs the connectors."""
         return self.is_alive and owns(self.running)
 
+    def took_over_within(self, duration_ms: int) -> bool:
+        """Whether it may have replaced the first worker as the same member: tasks are fenced."""
+        now_ms = self.platform.simulation.scheduler.now_us // 1_000
+        ended_ms = now_ms if self._is_starting else self.last_ms
+        return self._has_same_host and ended_ms > max(0, now_ms - duration_ms)
+
     def run(self) -> None:
         """Try to run, a few times."""
         assert self.machine is not None
-        self.running = None
+        self.running, self._is_starting = None, False
         first = self.platform.actors.get("connect")
         machine = replace(self.machine, host_name="connect", process_id=1)
         while self._attempts and isinstance(first, ConnectWorkerActor):
@@ -262,6 +272,7 @@ class RivalWorkerActor(Actor):
             self._attempts -= 1
             try:
                 used = machine if self._has_same_host else self.machine
+                self._is_starting = True
                 with worker(self, first.workload, used) as server:
                     self.running = server
                     self.note("runs")
@@ -269,7 +280,7 @@ class RivalWorkerActor(Actor):
             except MillstreamError as error:
                 self.note("is refused:", type(error).__name__, error.message[:200])
             finally:
-                self.running = None
+                self.running, self._is_starting = None, False
                 self.last_ms = self.platform.simulation.scheduler.now_us // 1_000
         while self.sleep(60_000, 60_000):
             pass

@@ -143,3 +143,19 @@ def test_a_query_that_another_server_still_runs_keeps_its_topics_until_that_one_
             two.commands.follow()
             assert running.failures == ()
             assert left_behind(broker, tmp_path / "two" / "sql" / "state") == []
+
+
+@pytest.mark.slow
+def test_a_query_does_not_create_its_deleted_topic_again(broker: Broker, tmp_path: Path) -> None:
+    names = ("task__timeout__ms", "producer__max__block__ms")
+    impatient = FAILS | {f"ksql__streams__{name}": 100 for name in names}
+    with engine_of(broker, tmp_path, **impatient) as engine, admin(broker) as administration:
+        engine.execute(ORDERS + "CREATE STREAM copied AS SELECT * FROM orders;")
+        [running] = engine.commands.running.values()
+        assert running.runtime.wait_running(DEADLINE_MS)
+        administration.delete_topics(["COPIED"])
+        engine.execute("INSERT INTO orders (item, amount) VALUES ('a', 1);")
+        wait_for(
+            lambda: running.runtime.state is QueryState.ERROR, lambda: str(running.runtime.state)
+        )
+        assert "COPIED" not in administration.list_topics()
