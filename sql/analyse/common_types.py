@@ -1,8 +1,9 @@
-"""Lists of values that need one type: IN, ARRAY[...], MAP(...), results of CASE.
+"""Lists of values that need a common type: IN, ARRAY[...], MAP(...), results of CASE.
 
-The first value that is not NULL gives the type, each later one may widen it. Literals are looser
-than other expressions: numbers in strings count as numbers, and any literal becomes a string among
-strings. Constructors are looked into, so ARRAY['1'] is an array of numbers among such arrays.
+The first value that is not NULL determines the type, each later one may widen it. Literals are more
+flexible than other expressions: numbers in strings count as numbers, and any literal becomes a
+string in a list of strings. Constructors are handled recursively, so ARRAY['1'] is an array of
+numbers in a list of such arrays.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,11 +39,11 @@ LITERALS = (
 
 
 class UnsupportedExpression(StatementFailed):
-    """An expression that has a type, but values that cannot be made to fit each other."""
+    """Expressions whose types cannot be combined."""
 
 
 def decimal_literal_type(value: Decimal) -> DecimalType:
-    """The digits of a number as it was written; there is one before the point at least."""
+    """The decimal type of a number as written; it has at least one digit before the point."""
     sign_digits_exponent = value.as_tuple()
     exponent = sign_digits_exponent.exponent
     assert isinstance(exponent, int), "numbers in strings are finite"
@@ -52,7 +53,7 @@ def decimal_literal_type(value: Decimal) -> DecimalType:
 
 
 class CommonTypes:
-    """Finds the type of several expressions."""
+    """Determines the common type of several expressions."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class CommonTypes:
     def common(
         self, expressions: Iterable[ex.Expression], start: DataType | None = None
     ) -> DataType | None:
-        """The type for all of them; None if they are all NULL."""
+        """The common type of all expressions; None if they are all NULL."""
         found = start
         for expression in expressions:
             type_ = self._type_of(expression)
@@ -121,7 +122,7 @@ class CommonTypes:
 
 
 class _NoCommonType(UnsupportedExpression):
-    """Types that have nothing in common; the caller names the types that contain them."""
+    """Types without a common type; the caller adds the containing types to the error."""
 
 
 def _with_number(text: str, wanted: DataType) -> DataType:

@@ -40,14 +40,14 @@ NAMED: dict[str, DataType] = {
 
 
 def data_type(syntax: TypeSyntax, types: Mapping[str, DataType]) -> DataType:
-    """The type that a text names; `types` are those of CREATE TYPE."""
+    """The type with a name; `types` are custom types."""
     found = _typed(syntax, types, 0)
     _check_size(found, syntax)
     return found
 
 
 def _check_size(type_: DataType, syntax: TypeSyntax) -> None:
-    """Refuse types that are too large: types that name other types grow faster than their SQL."""
+    """Refuse types that are too large: nested custom types grow faster than their SQL."""
     left = [(type_, 0)]
     for _ in range(PARTS_MAX):
         if not left:
@@ -99,7 +99,7 @@ def _named(syntax: NamedType, types: Mapping[str, DataType]) -> DataType:
         found = types.get(syntax.name) or types.get(name)
     if found is None:
         raise _failed(f"Cannot resolve unknown type: {syntax.name}", syntax)
-    # VARCHAR(10) is a STRING of any length, as in ksqlDB.
+    # As in ksqlDB, VARCHAR(10) is a STRING of any length.
     if syntax.parameters and found is not STRING:
         raise _failed(f"{name} has no parameters", syntax)
     return found

@@ -24,7 +24,7 @@ from sql.datatypes import (
     StructType,
 )
 
-# Any: a function takes values of the type that it was made for.
+# Any: a function's argument has the type that it was created for.
 Text = Callable[[Any], str]
 
 
@@ -36,7 +36,7 @@ def cast_text(type_: DataType) -> Text:
 
 
 def _inner_text(type_: DataType) -> Text:
-    """As a value shows itself inside others."""
+    """The format of a value inside another."""
     match type_:
         case DecimalType():
             return _java_decimal
@@ -67,7 +67,7 @@ def _map_text(key: Text, value: Text) -> Text:
 
 
 def _struct_text(type_: StructType) -> Text:
-    """Fields that are null are not shown."""
+    """Null fields are omitted."""
     texts = [(each.name, _inner_text(each.type)) for each in type_.fields]
 
     def text(struct: dict[str, object]) -> str:
