@@ -1,6 +1,6 @@
-"""Settings of streams and their clients: which queries get, and which have no effect here.
+"""Settings of streams and their clients: those that queries use, and those without effect.
 
-A setting of a client without a prefix goes to all clients that know it, as in Kafka Streams.
+A client setting without a prefix applies to all clients that have it, as in Kafka Streams.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ CLIENT_NAMES = frozenset(
         "retry.backoff.ms",
     }
 )
-# Known names that do nothing, and what to use instead.
+# Known settings without effect, and alternatives.
 WITHOUT_EFFECT: Mapping[str, str] = {
     "application.id": "each query has its own, prefixed with ksql.service.id",
     "application.server": "set ksql.advertised.listener",
@@ -59,7 +59,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 
 
 def _names(*classes: type[object]) -> frozenset[str]:
-    # Each class is a dataclass, which mypy does not see in type[object].
+    # Each class is a dataclass, which mypy does not know for type[object].
     return frozenset(
         item.name.replace("_", ".")
         for each in classes
@@ -74,13 +74,13 @@ SCOPES = {
 
 
 def is_of_streams(name: str) -> bool:
-    """Whether a setting is of streams or their clients; the name is without ksql.streams."""
+    """Whether a setting is for streams or their clients; the name is without ksql.streams."""
     snake = name.replace(".", "_")
     return snake in STREAMS_NAMES or name in CLIENT_NAMES or name.startswith(CLIENT_PREFIXES)
 
 
 def for_streams(settings: Mapping[str, object]) -> dict[str, object]:
-    """What a StreamsApp is given of all settings."""
+    """The settings for a StreamsApp."""
     found: dict[str, object] = {}
     for name, value in settings.items():
         if name in WITHOUT_EFFECT:

@@ -35,10 +35,10 @@ class TooManyPushQueries(StatementFailed):
 
 
 class PullPeers(Protocol):
-    """The other servers of the service, for pull queries on what they have."""
+    """The other servers of the service, for pull queries on their partitions."""
 
     def pull(self, host: str, text: str, properties: Mapping[str, object]) -> Iterator[Row]:
-        """The rows of a query at another server, of the partitions that it has itself."""
+        """The rows of a query at another server, from its own partitions only."""
         ...
 
 
@@ -71,7 +71,7 @@ class TransientQueries:
     def begin(
         self, session: SqlSession, statement: st.Select, text: str, *, local: bool = False
     ) -> QueryResult:
-        """Start a query; the caller closes the result. `local`: ask no other server."""
+        """Start a query; the caller closes the result. `local`: do not send it to other servers."""
         if statement.query.emit is EmitClause.NOTHING:
             return self._pull(session, statement, text, local=local)
         return self._push(session, statement, text)
@@ -84,7 +84,7 @@ class TransientQueries:
     def planned(
         self, session: SqlSession, statement: st.CreateAsSelect | st.InsertSelect | st.Select
     ) -> PlannedQuery:
-        """The plan of a statement, as the catalog is now."""
+        """The plan of a statement, with the current catalog."""
         config = self._config.with_session(session.properties)
         schemas = StatementSchemas(self._registry)
         planner = Planner(self._commands.state.catalog, self._functions, config, schemas)
@@ -115,7 +115,7 @@ class TransientQueries:
     def _tapped(
         self, session: SqlSession, statement: st.Select, text: str, planned: PlannedQuery
     ) -> PushQuery | None:
-        """The query as a subscriber of the one that writes its source, if possible."""
+        """The query as a subscriber of the query that writes its source, if possible."""
         config = self._config.with_session(session.properties)
         if not config.flag(PUSH_V2) or config["auto.offset.reset"] != "latest":
             return None
@@ -131,7 +131,7 @@ class TransientQueries:
         try:
             selecting = pull_plan(planned.plan)
         except StatementFailed:
-            return None  # it uses what only a topic's records have
+            return None  # it uses columns that only records of a topic have
         running.runtime.wait_running(STORE_WAIT_MS)
         return self._launcher.tapped(text, planned, running.tap, selecting, self._forget)
 
