@@ -1,7 +1,7 @@
-"""Planner: statements with a query become plans.
+"""Planner: converts statements with a query to plans.
 
-The steps are always in one order: FROM with its joins, WHERE, PARTITION BY, table functions, then
-GROUP BY with HAVING, or nothing, and the projection; at last the sink.
+The order of steps is fixed: FROM with joins, WHERE, PARTITION BY, table functions, then optionally
+GROUP BY with HAVING, the projection, and the sink.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from sql.syntax.statements import CreateAsSelect, InsertSelect, Select
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """A query's plan: with a Sink at its top if its results are written, without one if shown."""
+    """A query's plan: with a Sink if its results are written, without one for clients."""
 
     plan: PlanNode
     schema: Schema
@@ -37,15 +37,15 @@ class PlannedQuery:
     sources: tuple[str, ...]
     sink: SourceInfo | None = None
     creates_sink: bool = False
-    query_id: str | None = None  # that the statement asks for
+    query_id: str | None = None  # from the statement
     emit: EmitClause = EmitClause.CHANGES
     limit: int | None = None
-    rules: tuple[str, ...] = ()  # that have rewritten the plan
+    rules: tuple[str, ...] = ()  # the rules that have rewritten the plan
 
 
 @dataclass(slots=True)
 class Planner:
-    """Makes plans; the catalog stays as it is."""
+    """Creates plans; the catalog is not changed."""
 
     catalog: Catalog
     functions: FunctionRegistry
@@ -59,7 +59,7 @@ class Planner:
         settings: Settings,
         schemas: SchemaSource | None = None,
     ) -> None:
-        """`settings` are the configuration's properties by name."""
+        """`settings` are the properties of the configuration by name."""
         self.catalog = catalog
         self.functions = functions
         self.settings = settings
@@ -68,7 +68,7 @@ class Planner:
     def plan(
         self, statement: CreateAsSelect | InsertSelect | Select, text: str = ""
     ) -> PlannedQuery | None:
-        """The plan of a statement; None if IF NOT EXISTS has nothing to do."""
+        """The plan of a statement; None if the object exists, with IF NOT EXISTS."""
         match statement:
             case CreateAsSelect():
                 return self._create(statement, text)
@@ -78,7 +78,7 @@ class Planner:
                 return self._select(query)
 
     def source_table(self, name: str) -> PlannedQuery:
-        """The plan that keeps a SOURCE TABLE, so that it can be asked."""
+        """The plan that stores a SOURCE TABLE for pull queries."""
         source = self.catalog.sources[name]
         node = scan(FromSource(name, source), "KsqlTopic/Source", materialized=True)
         return PlannedQuery(node, source.schema, True, (name,))

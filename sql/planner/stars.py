@@ -1,4 +1,4 @@
-"""Stars of a SELECT, written out as columns."""
+"""Expands the stars of a SELECT to columns."""
 
 from sql.datatypes import Column
 from sql.plan import Explode, Filter, PlanNode, Rekey
@@ -15,7 +15,7 @@ PSEUDO_NAMES = frozenset(each.name for each in PSEUDO_COLUMNS)
 def expanded(
     selection: Selection, node: PlanNode, references: References, tree: JoinTree | None
 ) -> list[Selected]:
-    """All columns of a SELECT; stars have those of the rows that they see."""
+    """All columns of a SELECT; stars expand to the columns of the rows."""
     found: list[Selected] = []
     for item in selection.items:
         if isinstance(item, StarItem):
@@ -26,7 +26,7 @@ def expanded(
 
 
 def keying_step(node: PlanNode) -> PlanNode:
-    """The step that the rows have their key from."""
+    """The step that defines the key of the rows."""
     while isinstance(node, Explode | Filter):
         node = node.input
     return node
@@ -55,7 +55,7 @@ def _star(
 
 
 def _rekeyed_star(step: Rekey) -> list[Selected]:
-    """The new key first, then the rest of the row without times and offsets."""
+    """The new key first, then the other columns, except times and offsets."""
     keys = [each.name for each in step.shape.key]
     rest = [each.name for each in step.shape.row if each.name not in keys]
     bounds = [each for each in rest if each in BOUND_NAMES]
