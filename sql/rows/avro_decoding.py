@@ -1,4 +1,4 @@
-"""Rows from Avro's binary encoding: what becomes of its types in columns.
+"""Rows from Avro's binary encoding: the conversion of its types to columns.
 
 The functions that read the bytes are generated for each writer's schema
 (`broker/serde/avro_codec/decoding.py`), and read times and decimals without their logical types.
@@ -32,7 +32,7 @@ Decode = Callable[[bytes], Row | None]
 
 
 def row_reader(node: AvroType, columns: Sequence[Column], *, skip: int) -> Decode:
-    """From the bytes of a record to a row; columns that the record has not are null."""
+    """A function from the bytes of a record to a row; columns without a field are null."""
     kind = (node.present or node).kind
     if kind not in RECORDS:
         raise SerdeError(
@@ -43,7 +43,7 @@ def row_reader(node: AvroType, columns: Sequence[Column], *, skip: int) -> Decod
 
 
 def single_reader(node: AvroType, column: Column, *, skip: int) -> Decode:
-    """From the bytes of a value alone to a row of one column."""
+    """A function from the bytes of an unwrapped value to a row of one column."""
     whole = "None if x is None else (x,)"
     return _decoding().function(node, Place(column.type, column.name), skip=skip, whole=whole)
 
@@ -54,7 +54,7 @@ def _decoding() -> Decoding[Place]:
 
 
 class _Columns:
-    """Makes values of columns: rows are tuples, structs are dicts, as ksqlDB coerces values."""
+    """Creates values of columns: rows are tuples, structs are dicts, with ksqlDB's coercions."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -146,13 +146,13 @@ def _made(
 
 
 def _by_name(named: Iterable[tuple[str, T]]) -> dict[str, T]:
-    """By names as they are, and in upper case where no other has that name."""
+    """By exact name, and in upper case unless another field has that name."""
     found = dict(named)
     return {name.upper(): each for name, each in found.items()} | found
 
 
 def _found(names: Mapping[str, T], name: str) -> T | None:
-    # Avro has no dots in names, so columns with them were written with _.
+    # Names in Avro cannot contain dots, so columns with dots were written with _.
     return names.get(name) or names.get(name.upper().replace(".", "_"))
 
 

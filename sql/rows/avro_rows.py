@@ -1,4 +1,4 @@
-"""AVRO: rows as the Avro records that ksqlDB writes; read from whatever schema wrote them."""
+"""AVRO: rows as ksqlDB's Avro records; records with any schema can be read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class AvroRows:
         return Schema(text, SchemaKind.AVRO)
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """A record's fields; of a key, or an unwrapped value, all of it as ROWKEY or ROWVAL."""
+        """A record's fields; a key, or an unwrapped value, is a single column ROWKEY or ROWVAL."""
         single = None
         if options.is_key or not options.wrapped:
             single = "ROWKEY" if options.is_key else "ROWVAL"

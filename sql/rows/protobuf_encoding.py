@@ -1,4 +1,4 @@
-"""Rows as Protobuf messages: what is written of columns where the message has its fields."""
+"""Rows as Protobuf messages: the conversion of columns to fields."""
 
 from collections.abc import Callable, Sequence
 
@@ -40,7 +40,7 @@ _TIMES: dict[DataType, Convert] = {
     TIME: time_fields,
     TIMESTAMP: timestamp_fields,
 }
-# What stands for null inside a list or map, where it has no other sign.
+# Replaces null inside a list or map, where null cannot be represented.
 _DEFAULTS: dict[int, object] = {
     FieldDescriptor.CPPTYPE_BOOL: False,
     FieldDescriptor.CPPTYPE_STRING: "",
@@ -52,7 +52,7 @@ _DEFAULTS: dict[int, object] = {
 def row_writer(
     message_class: type[Message], columns: Sequence[Column], prefix: bytes
 ) -> Callable[[Row], bytes]:
-    """From a row to the bytes of a message; nulls are fields that are not set."""
+    """A function from a row to the bytes of a message; null fields are not set."""
     program = Program("generated Protobuf writer of rows")
     encoding = Encoding(program, _Columns(program))
     fields = encoding.function(message_class.DESCRIPTOR, Place(tuple(columns), ""))
@@ -65,7 +65,7 @@ def row_writer(
 
 
 class _Columns:
-    """Takes rows apart, which are tuples, and structs, which are dicts."""
+    """Reads rows, which are tuples, and structs, which are dicts."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -89,11 +89,11 @@ class _Columns:
         return x
 
     def null(self, field: FieldDescriptor, wanted: Place) -> str:
-        """Fields that are not set."""
+        """Null fields are not set."""
         return "None"
 
     def null_item(self, field: FieldDescriptor, wanted: Place) -> str:
-        """A default, for there are no nulls in lists and maps."""
+        """A default, because lists and maps cannot contain nulls."""
         if scalar_type(field) is DATE:
             return repr(date_fields(0))
         if field.message_type is not None:
@@ -137,13 +137,13 @@ class _Columns:
         return Choice(lines, options, f"return {none}(present)")
 
     def items(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[str, Place, str]:
-        """Of a list."""
+        """The items of a list."""
         if not isinstance(wanted.type, ArrayType):
             raise _unsuitable(field, wanted)
         return f"list_of({x})", Place(wanted.type.element, wanted.path), ""
 
     def entries(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[str, Place, Place]:
-        """Of a dict."""
+        """The entries of a dict."""
         data_type = wanted.type
         if not isinstance(data_type, MapType) or data_type.key is not STRING:
             raise _unsuitable(field, wanted)
@@ -172,7 +172,7 @@ def _decimal_writer(wanted: DecimalType) -> Convert:
 
 
 def _list(items: object) -> list[object]:
-    # A text would be a list of letters otherwise.
+    # Otherwise, a string would be a list of characters.
     if not isinstance(items, list):
         raise SerdeError(f"{type(items).__name__} is not a list")
     return items

@@ -1,7 +1,7 @@
-"""RowFormat: how the columns of a key or value become bytes; the interface of all formats.
+"""RowFormat: the conversion of key and value columns to bytes; the interface of all formats.
 
-A row is a tuple with one value for each column, in their order; sql/datatypes.py says
-which Python value stands for which type. A null record is None, never a row of nulls.
+A row is a tuple with one value per column, in their order; sql/datatypes.py lists the Python values
+of each type. A null record is None, never a row of nulls.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Row = tuple[object, ...]
 
 
 class Feature(Enum):
-    """What a format can do, apart from being bytes."""
+    """Optional features of a format."""
 
     WRAP_SINGLES = auto()  # a single column may be a record of one field
     UNWRAP_SINGLES = auto()  # a single column may be written alone
