@@ -1,4 +1,4 @@
-"""Cluster: which servers of the service are alive, and how far their stores are behind.
+"""Cluster: the servers of the service that are alive, and the lags of their stores.
 
 A server with ksql.heartbeat.enable sends heartbeats to the others, and with
 ksql.lag.reporting.enable the lags of its stores. It knows the other servers from the queries that
@@ -40,7 +40,7 @@ Name = Annotated[str, msgspec.Meta(max_length=500)]
 
 
 class PartitionLag(msgspec.Struct, frozen=True):
-    """How far a partition of a store is; names are those of the JSON."""
+    """The lag of a store's partition; field names are those of the JSON."""
 
     currentOffsetPosition: int
     endOffsetPosition: int
@@ -48,13 +48,13 @@ class PartitionLag(msgspec.Struct, frozen=True):
 
 
 class StoreLags(msgspec.Struct, frozen=True):
-    """How far a store is."""
+    """The lag of a store."""
 
     lagByPartition: dict[Name, PartitionLag]
 
 
 class HostStoreLags(msgspec.Struct, frozen=True):
-    """How far all stores of a server are."""
+    """The lags of all stores of a server."""
 
     stateStoreLags: dict[Name, StoreLags]
     updateTimeMs: int
@@ -107,7 +107,7 @@ class Cluster:
         if type(timestamp) is not int:
             raise Refused(BAD_REQUEST, '"timestamp" must be a whole number')
         with self._lock:
-            # Our own time: clocks of servers differ.
+            # This server's time: clocks of servers differ.
             self._other(host).beats_ms.append(self._clock.monotonic_ms())
         return {"isOk": True}
 
@@ -201,7 +201,7 @@ class Cluster:
                 }
         return {"stateStoreLags": found, "updateTimeMs": self._clock.now_ms()}
 
-    # --- telling others -------------------------------------------------------------------------
+    # --- requests to other servers --------------------------------------------------------------
 
     def _run(self) -> None:
         every_ms = max(1, self._engine.config.whole("ksql.heartbeat.send.interval.ms"))
@@ -210,14 +210,14 @@ class Cluster:
             while not self._ended:
                 try:
                     self._round(client, rounds)
-                except Exception as error:  # without heartbeats the others take us for dead
+                except Exception as error:  # other servers rely on heartbeats
                     rounds.report(error)
                 with self._ending:
                     if not self._ended:
                         self._clock.wait(self._ending, every_ms)
 
     def _round(self, client: httpx.Client, rounds: "_HeartbeatRounds") -> None:
-        """Send a heartbeat; now and then look for other servers, and send lags."""
+        """Send a heartbeat; periodically also find other servers and send lags."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - rounds.discovered_ms >= DISCOVER_EVERY_MS:
             rounds.discovered_ms = now_ms
@@ -257,7 +257,7 @@ class Cluster:
 
 
 class _HeartbeatRounds:
-    """What the heartbeat thread remembers from one round to the next."""
+    """The state of the heartbeat thread between rounds."""
 
     def __init__(self, before_ms: int) -> None:
         self.hosts: list[str] = []
@@ -265,7 +265,7 @@ class _HeartbeatRounds:
         self._reported = ""
 
     def report(self, error: Exception) -> None:
-        """Log an error, unless it is the same as in the round before: rounds are short."""
+        """Log an error, unless it is the same as in the previous round: rounds are short."""
         shown = repr(error)
         if shown != self._reported:
             logger.error("could not send heartbeats, retrying: %s", shown, exc_info=error)
@@ -277,7 +277,7 @@ def _places(partitions: Iterable[tuple[str, int]]) -> list[dict[str, object]]:
 
 
 def _checked_lags(lags: object) -> Mapping[str, object]:
-    """Lags that have ksqlDB's shape, and are not too many."""
+    """Lags in ksqlDB's format, with a limited number of partitions."""
     try:
         found = msgspec.convert(lags, HostStoreLags)
     except msgspec.ValidationError as error:

@@ -10,7 +10,7 @@ LISTEN = "127.0.0.1:8088"
 
 
 class SqlServer(HttpServer):
-    """Serves a started engine; port 0 takes a free one.
+    """Serves a started engine; port 0 uses any free port.
 
     with Engine(broker, data_directory=path) as engine, SqlServer(engine) as server:
         server.url                                  # "http://127.0.0.1:8088"
@@ -31,6 +31,6 @@ class SqlServer(HttpServer):
         )
 
     def close(self) -> None:
-        """End the queries that are answered, and stop; the engine stays open."""
+        """End the running queries, and stop; the engine stays open."""
         self._endpoints.close()
         super().close()

@@ -1,4 +1,4 @@
-"""/ws/query: a query over a WebSocket; its columns first, then a text for each row."""
+"""/ws/query: a query over a WebSocket; the first message has the columns, the others a row each."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -22,14 +22,14 @@ DONE, NOT_ACCEPTED, FAILED = 1000, 1003, 1011
 
 
 class Sockets:
-    """Answers queries over WebSockets."""
+    """Runs queries over WebSockets."""
 
     def __init__(self, queries: QueryService) -> None:
         self._queries = queries
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection, until the query has ended or the client is gone."""
-        await receive()  # says that there is a connection
+        """Serve one connection, until the query has ended or the client has disconnected."""
+        await receive()  # the event of a new connection
         if scope["path"].rstrip("/") != PATH:
             await send({"type": "websocket.close"})
             return
@@ -81,7 +81,7 @@ class Sockets:
 
 
 def _asked(query_string: bytes) -> SqlRequest:
-    """The parameter "request", which is what the body of /query is."""
+    """The parameter "request", which has the same content as the body of /query."""
     text = query_string.decode("ascii", errors="replace")
     try:
         found = parse_qs(text, max_num_fields=PARAMETERS_MAX)

@@ -1,4 +1,4 @@
-"""Requests: what bodies may be, and the statements in them."""
+"""Requests: limits of bodies, and the statements in them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from sql.variables import split_statements
 
 BODY_BYTES_MAX = 10 * 1024 * 1024
 STATEMENTS_MAX = 10_000
-# With this property a server answers from its own rows only; the name is ksqlDB's.
+# With this property a server only returns its own rows; the name is ksqlDB's.
 SKIP_FORWARDING = "request.ksql.query.pull.skip.forwarding"
 TOO_LARGE = 41300
 CONTENT_TYPES = frozenset(
@@ -28,18 +28,18 @@ JSON_BODY = Body(BODY_BYTES_MAX, CONTENT_TYPES)
 
 @dataclass(frozen=True, slots=True)
 class SqlRequest:
-    """Statements to execute, and the session they bring."""
+    """Statements to execute, with properties and variables for the session."""
 
     text: str
     properties: Mapping[str, object] = field(default_factory=dict)
     variables: Mapping[str, object] = field(default_factory=dict)
     sequence_number: int | None = None
-    # Answer with what is here: another server asks.
+    # Return local rows only: the request is from another server.
     local: bool = False
 
 
 def sql_request(content: Mapping[str, object]) -> SqlRequest:
-    """A request of /ksql, /query or /query-stream, whose names for the same differ."""
+    """A request of /ksql, /query or /query-stream, which use different names."""
     text = text_of(content, "ksql") or text_of(content, "sql")
     if not text:
         raise Refused(BAD_REQUEST, 'No statement in request: "ksql" or "sql" must be a string')
@@ -62,7 +62,7 @@ def sql_request(content: Mapping[str, object]) -> SqlRequest:
 
 
 def text_of(content: Mapping[str, object], name: str) -> str:
-    """A member that is a text, or missing."""
+    """A string member, or None."""
     found = content.get(name)
     if found is None:
         return ""
@@ -72,7 +72,7 @@ def text_of(content: Mapping[str, object], name: str) -> str:
 
 
 def _mapping(content: Mapping[str, object], name: str) -> dict[str, object]:
-    """Settings or variables by name; their values are single ones."""
+    """Settings or variables by name; the values must be scalars."""
     found = content.get(name)
     if found is None:
         return {}

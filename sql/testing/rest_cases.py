@@ -23,13 +23,13 @@ from sql.testing.topic_setup import set_up_topics
 
 ERROR_TAGS = {
     "io.confluent.ksql.rest.entity.KsqlStatementErrorMessage": ("statement_error",),
-    # Errors of statements are errors, too.
+    # Statement errors are also errors.
     "io.confluent.ksql.rest.entity.KsqlErrorMessage": ("generic_error", "statement_error"),
 }
 
 
 class RequestFailed(Exception):
-    """The server answered with an error."""
+    """The server responded with an error."""
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
         super().__init__(f"{status}: {body.get('message')}")
@@ -60,7 +60,7 @@ def run_rest_case(case: Case, functions: FunctionRegistry) -> None:
 
 
 def _asked(surroundings: RestEnvironment, data: Mapping[str, Any]) -> Iterator[Any]:
-    """What the server answers: entities, then the results of queries."""
+    """The responses of the server: entities, then the results of queries."""
     statements: list[str] = data["statements"]
     first = data["first_query"]
     surroundings.make_topics(data, _parsed(statements[:first]))
@@ -87,16 +87,16 @@ def _parsed(statements: Sequence[str]) -> list[Statement]:
     try:
         return [each.statement for each in parse("\n".join(statements))]
     except SqlError:
-        return []  # the server will tell
+        return []  # the server will report it
 
 
-# Any: whatever JSON may hold.
+# Any: any JSON value.
 def _opened_before_inputs(
     surroundings: RestEnvironment, data: Mapping[str, Any], statement: str
 ) -> Any:
     with surroundings.stream("/query", statement) as response:
         parts = response.iter_bytes()
-        # With the header the query has decided where it begins.
+        # With the header, the query has determined its start position.
         text = next(parts, b"") if response.is_success else b""
         if response.is_success:
             surroundings.produce(encoded_inputs(surroundings, data))
@@ -136,7 +136,7 @@ def _check_error(failed: RequestFailed, expected: Mapping[str, Any], statement: 
 
 
 def _check_outputs(surroundings: RestEnvironment, data: Mapping[str, Any]) -> None:
-    """Each topic has just the expected records, those of each partition in their order."""
+    """Each topic has exactly the expected records, in order in each partition."""
     expected: dict[str, list[Mapping[str, Any]]] = {}
     for each in data.get("outputs") or ():
         expected.setdefault(each["topic"], []).append(each)
