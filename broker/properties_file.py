@@ -1,4 +1,4 @@
-r"""Java's properties files, which configure Kafka's programs.
+r"""Java's properties files, the configuration format of Kafka's programs.
 
     # a comment, as is a line that begins with !
     name=value
