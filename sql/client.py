@@ -195,14 +195,14 @@ class StreamedRows:
                 if isinstance(found, list):
                     yield found
                 elif isinstance(found, dict):
-                    self._said(found)
+                    self._handle_message(found)
         except httpx.ReadTimeout:
             return
         except httpx.HTTPError as error:
             raise ServerFailed(f"the server ended the response: {error}") from error
         self._ended = True
 
-    def _said(self, found: JsonObject) -> None:
+    def _handle_message(self, found: JsonObject) -> None:
         if "finalMessage" in found:
             self.final_message = str(found["finalMessage"])
         elif "message" in found:

@@ -277,7 +277,7 @@ def decode_rows(
     """As `decode_records`, to named tuples that begin with `prefix` and continue as Record does."""
     header, data = _section(view, position, bytes_max)
     try:
-        return _native.decode_rows(data, _surroundings(header), row_type, prefix)
+        return _native.decode_rows(data, _section_of(header), row_type, prefix)
     except ValueError as error:
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
 
@@ -286,7 +286,7 @@ def decode_lists(view: Buffer, position: int = 0, *, bytes_max: int | None = Non
     """As `decode_records`, in one list per field; the headers are None when there are none."""
     header, data = _section(view, position, bytes_max)
     try:
-        return _native.decode_lists(data, _surroundings(header))
+        return _native.decode_lists(data, _section_of(header))
     except ValueError as error:
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
 
@@ -298,14 +298,14 @@ def decode_columns(view: Buffer, position: int = 0, *, bytes_max: int | None = N
     longs = array("q", bytes(8 * count)), array("q", bytes(8 * count))
     ints = [array("i", bytes(4 * count)) for _ in range(4)]
     try:
-        headers = _native.decode_arrays(data, _surroundings(header), longs, ints)
+        headers = _native.decode_arrays(data, _section_of(header), longs, ints)
     except ValueError as error:
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
     key_starts, key_ends, value_starts, value_ends = ints
     return Columns(data, *longs, key_starts, key_ends, value_starts, value_ends, headers)
 
 
-def _surroundings(header: BatchHeader) -> Section:
+def _section_of(header: BatchHeader) -> Section:
     fixed = header.has_log_append_time
     return Section(
         header.record_count,

@@ -27,7 +27,7 @@ class Committer:
     instance_id: str | None
     epoch: int  # or the generation
     # The client distinguishes member epochs from generations.
-    knows_epochs: bool = False
+    uses_member_epochs: bool = False
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class GroupOffsets:
         if group is None:
             if committer.epoch < 0:
                 return ErrorCode.NONE
-            modern = committer.knows_epochs
+            modern = committer.uses_member_epochs
             return ErrorCode.GROUP_ID_NOT_FOUND if modern else ErrorCode.ILLEGAL_GENERATION
         identity = (committer.member_id, committer.instance_id, committer.epoch)
         refused = group.check_commit(*identity, transactional=transactional)
@@ -102,7 +102,7 @@ class GroupOffsets:
         if isinstance(group, ClassicGroup):
             if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
                 group.keep_alive(committer.member_id)
-        elif not transactional and group.members and not committer.knows_epochs:
+        elif not transactional and group.members and not committer.uses_member_epochs:
             # Older versions do not distinguish the kinds of epochs.
             return ErrorCode.UNSUPPORTED_VERSION
         return ErrorCode.NONE

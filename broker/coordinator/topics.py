@@ -324,7 +324,7 @@ class TopicCatalog:
         config = self._topic_config(overrides)
         return replace(self._known(name), overrides=dict(overrides), config=config)
 
-    def wanted(self, name: str) -> Topic | None:
+    def staged_topic(self, name: str) -> Topic | None:
         """A topic including staged changes; None if it does not exist or is being deleted."""
         return self._wanted.get(name)
 

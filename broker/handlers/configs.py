@@ -233,7 +233,7 @@ def _altered_topic(state: BrokerState, resource: Alteration) -> Topic:
         )
     _known_topic(state, resource.resource_name)
     # Including staged changes that are not on disk yet.
-    topic = state.topics.wanted(resource.resource_name)
+    topic = state.topics.staged_topic(resource.resource_name)
     if topic is None:
         raise BrokerError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from broker.coordinator.partition import Partition, Place
+from broker.coordinator.partition import OffsetAndTimestamp, Partition
 from broker.coordinator.parts import Parts, each
 from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.handlers.partitions import error_code_of
@@ -55,7 +55,7 @@ VERSION_MIN = {
 }
 
 
-NOT_FOUND = Place(-1, -1, -1)
+NOT_FOUND = OffsetAndTimestamp(-1, -1, -1)
 
 
 def list_offsets(
@@ -154,16 +154,16 @@ def _answer(
     )
 
 
-def _find(partition: Partition, timestamp_ms: int, *, committed: bool) -> Place:
+def _find(partition: Partition, timestamp_ms: int, *, committed: bool) -> OffsetAndTimestamp:
     if timestamp_ms == LATEST:
-        return partition.last_place(committed=committed)
+        return partition.latest(committed=committed)
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
-        return partition.first_place()
+        return partition.earliest()
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOT_FOUND  # there is no remote storage
     if timestamp_ms == MAX_TIMESTAMP:
-        return partition.place_of_max_timestamp(committed=committed) or NOT_FOUND
-    return partition.place_of_time(timestamp_ms, committed=committed) or NOT_FOUND
+        return partition.offset_of_max_timestamp(committed=committed) or NOT_FOUND
+    return partition.offset_for_time(timestamp_ms, committed=committed) or NOT_FOUND
 
 
 def offset_for_leader_epoch(

@@ -144,5 +144,5 @@ class Exchange:
 
 
 def _check_content_type(http: Request, body: Body) -> None:
-    if not body.takes(http.headers.get("content-type", "")):
+    if not body.accepts(http.headers.get("content-type", "")):
         raise HttpError(415)

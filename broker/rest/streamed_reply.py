@@ -32,7 +32,7 @@ class StreamedReply:
         """Send part after part; waits while the client is slow."""
         tasks = [asyncio.ensure_future(self._send(send))]
         if not self._reads:
-            tasks.append(asyncio.ensure_future(_until_gone(receive)))
+            tasks.append(asyncio.ensure_future(_until_disconnected(receive)))
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if tasks[0].done():
@@ -54,6 +54,6 @@ class StreamedReply:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _until_gone(receive: Receive) -> None:
+async def _until_disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -397,7 +397,7 @@ class Segment:
             or len(indexes.times) >= index_bytes_max // TIME_ENTRY.size - 1
         )
 
-    def mend(self, sizes: dict[str, int]) -> None:
+    def repair(self, sizes: dict[str, int]) -> None:
         """Rebuild missing or truncated indexes, given the files of the folder.
 
         No client waits while a log is opened; later this would block all clients.
@@ -433,7 +433,7 @@ class Segment:
         return self._max_timestamp
 
     @property
-    def knows_max_timestamp(self) -> bool:
+    def has_max_timestamp(self) -> bool:
         """Whether it is in memory."""
         return self._max_timestamp is not None
 
@@ -520,7 +520,7 @@ class Segment:
             self._first_timestamp = first[1].max_timestamp
         return self._first_timestamp
 
-    def takes(self, last_offset: int) -> bool:
+    def fits(self, last_offset: int) -> bool:
         """Whether an offset can be stored relative to the base offset."""
         return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 

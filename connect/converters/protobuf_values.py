@@ -19,9 +19,9 @@ from google.protobuf.descriptor import (  # type: ignore[import-untyped]
 
 from broker.serde.program import Program
 from broker.serde.protobuf_codec.decoding import (
-    Chosen,
+    DecodedRecord,
+    DecodedUnion,
     Decoding,
-    Made,
     is_unsigned_64,
     signed,
     symbol_of,
@@ -354,7 +354,7 @@ class _Reading:
             convert = located(wanted.path, convert)
         return f"{self._program.constant('convert', convert)}({x})"
 
-    def record(self, message: Descriptor, wanted: Place) -> Made[Place]:
+    def record(self, message: Descriptor, wanted: Place) -> DecodedRecord[Place]:
         """A struct of all members."""
         before = f"{wanted.path}, " if wanted.path else ""
         members: list[Member] = [*unions(message), *fields_outside(message)]
@@ -363,9 +363,9 @@ class _Reading:
             for member, each in zip(members, wanted.schema.fields, strict=True)
         ]
         schema = self._program.constant("schema", wanted.schema)
-        return Made(places, lambda values: f"Struct({schema}, [{', '.join(values)}])")
+        return DecodedRecord(places, lambda values: f"Struct({schema}, [{', '.join(values)}])")
 
-    def union(self, union: OneofDescriptor, wanted: Place) -> Chosen[Place]:
+    def union(self, union: OneofDescriptor, wanted: Place) -> DecodedUnion[Place]:
         """A struct with a field for each option."""
         schema = wanted.schema
         one_of = self._program.constant("one_of", partial(one_field, schema))
@@ -377,7 +377,7 @@ class _Reading:
             (each, Place(field.schema, wanted.path), whole(at))
             for at, (each, field) in enumerate(zip(union.fields, schema.fields, strict=True))
         ]
-        return Chosen(options, "None", "None")
+        return DecodedUnion(options, "None", "None")
 
     def absent(self, field: FieldDescriptor, wanted: Place) -> str | None:
         """Null, if the field says so."""

@@ -11,7 +11,7 @@ from broker.client.opening import Target
 from broker.errors import MillstreamError
 from broker.machine import Machine
 from broker.serde.registry.api import SchemaRegistry
-from sql.backends.native.materialized import Materialized, add_queryable, where_rows_are
+from sql.backends.native.materialized import Materialized, add_queryable, stored_rows_of
 from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import application_id
@@ -108,8 +108,8 @@ class QueryLauncher:
         context = StepContext(StreamsBuilder(), self.registry, log.row_failed, settings)
         if runs_on_spark(query):
             scan = table_scan(query)
-            return None if scan is None else where_rows_are(scan, context)
-        return where_rows_are(query.planned.plan, context)
+            return None if scan is None else stored_rows_of(scan, context)
+        return stored_rows_of(query.planned.plan, context)
 
     def lowered(self, query: QueryInfo, tap: Tap) -> LoweredQuery:
         """Lower a query; StatementFailed if that fails, or if its engine cannot run it."""

@@ -135,7 +135,7 @@ def _check_columns(plan: PullPlan) -> None:
 Alternatives = list[Mapping[str, object]]
 
 
-def wanted_keys(plan: PullPlan) -> list[Row] | None:
+def requested_keys(plan: PullPlan) -> list[Row] | None:
     """The requested keys; None if all rows must be read."""
     columns = {each.name: each.type for each in plan.scan.shape.key}
     names = list(columns)
@@ -220,7 +220,7 @@ def _merged(first: Alternatives, second: Alternatives) -> Alternatives | None:
 # Any: stores of the kind that Materialized has.
 def table_rows(plan: PullPlan, where: Materialized, stores: Sequence[Any]) -> Iterator[Row]:
     """The rows of a pull query on a table."""
-    keys = wanted_keys(plan)
+    keys = requested_keys(plan)
     selected = plan.selecting()
     found = (
         where.all(stores)

@@ -160,7 +160,7 @@ class RowQueue:
 
 
 @dataclass(slots=True)
-class FoundRows:
+class PullRows:
     """Rows of a pull query: an iterator that ends by itself; see QueryResult."""
 
     query_id: str
@@ -168,7 +168,7 @@ class FoundRows:
     found: Iterator[Row]
     limit: int | None = None
     # The results of streams end with the reason; those of tables do not.
-    says_end: bool = False
+    has_final_message: bool = False
     taken: int = 0
     ended: bool = False
 
@@ -180,7 +180,7 @@ class FoundRows:
     @property
     def final_message(self) -> str | None:
         """The final message."""
-        if not self.says_end:
+        if not self.has_final_message:
             return None
         reached = self.limit is not None and self.taken >= self.limit
         return LIMIT_REACHED if reached else QUERY_COMPLETED

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOOK_MS = 1_000  # the interval of checks whether Spark still runs the query
+CHECK_MS = 1_000  # the interval of checks whether Spark still runs the query
 CATCH_UP_MS = 20_000
 
 
@@ -130,7 +130,7 @@ class SparkRuntime:
             if self._wanted and not self._paused:
                 self._query = query
                 self._starting = False
-                self._supervisor.after(LOOK_MS, lambda: self._look(query))
+                self._supervisor.after(CHECK_MS, lambda: self._check(query))
                 self._changed.notify_all()
                 return
         # It was stopped or paused during its start.
@@ -141,7 +141,7 @@ class SparkRuntime:
             if self._may_start:  # it was resumed in the meantime
                 self.start()
 
-    def _look(self, query: "SparkQuery") -> None:
+    def _check(self, query: "SparkQuery") -> None:
         """Detect that Spark's query has failed, or that Spark is gone."""
         with self._changed:
             if self._query is not query:
@@ -154,7 +154,7 @@ class SparkRuntime:
             if active:
                 if self.progress is not None:
                     self._attempts = 0
-                self._supervisor.after(LOOK_MS, lambda: self._look(query))
+                self._supervisor.after(CHECK_MS, lambda: self._check(query))
                 return
             self._query = None
             shown = shown_failure(message or "Spark ended the query")
@@ -295,7 +295,7 @@ class SparkRuntime:
             return self._last
         try:
             return spark_progress(query.progress)
-        except Exception as error:  # as in `_look`, which will detect it
+        except Exception as error:  # as in `_check`, which will detect it
             logger.debug("cannot get the progress of %s: %s", self.application_id, error)
             return self._last
 

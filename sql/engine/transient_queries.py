@@ -14,7 +14,7 @@ from sql.engine.pull_rules import check_key_values, check_without_scans
 from sql.engine.pulling import check_pull, pull_plan, stream_rows, table_rows
 from sql.engine.pushing import PushQuery
 from sql.engine.registered_schemas import StatementSchemas
-from sql.engine.results import FoundRows, QueryResult
+from sql.engine.results import PullRows, QueryResult
 from sql.engine.session import SqlSession
 from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
@@ -153,7 +153,7 @@ class TransientQueries:
         source = self._commands.state.catalog.sources[plan.scan.source]
         if source.kind is st.SourceKind.STREAM:
             rows = stream_rows(plan, self._target, self._registry)
-            return FoundRows(query_id, plan.plain_columns, rows, limit, says_end=True)
+            return PullRows(query_id, plan.plain_columns, rows, limit, has_final_message=True)
         running = self._commands.running.get(source.query_id or "")
         if running is None or running.where is None:
             raise StatementFailed(
@@ -180,7 +180,7 @@ class TransientQueries:
         found = table_rows(plan, running.where, stores)
         if others:
             found = chain(found, self._from_others(others, text, session))
-        return FoundRows(query_id, plan.columns, found, limit)
+        return PullRows(query_id, plan.columns, found, limit)
 
     def _from_others(self, hosts: list[str], text: str, session: SqlSession) -> Iterator[Row]:
         if self._peers is None:

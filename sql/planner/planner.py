@@ -17,7 +17,7 @@ from sql.planner.query_planner import QueryPlanner
 from sql.planner.references import FromSource
 from sql.planner.relations import scan, unknown_source
 from sql.planner.sinks import (
-    SinkMaker,
+    SinkPlanner,
     check_insertable,
     check_target,
 )
@@ -118,7 +118,7 @@ class Planner:
         _check_limit(statement.query, what)
         destination = Destination(statement.name, what, timestamp=clause.timestamp)
         found = self._query(statement.query, destination)
-        made = self._made(statement, clause, found)
+        made = self._new_sink(statement, clause, found)
         made = replace(made, statement=text)
         if existing is not None:
             check_replacement(existing, made)
@@ -132,10 +132,12 @@ class Planner:
             emit=statement.query.emit,
         )
 
-    def _made(self, statement: CreateAsSelect, clause: WithClause, found: QueryPlan) -> SourceInfo:
+    def _new_sink(
+        self, statement: CreateAsSelect, clause: WithClause, found: QueryPlan
+    ) -> SourceInfo:
         left = self.catalog.sources[found.sources[0]]
-        maker = SinkMaker(self.settings, self.schemas)
-        return maker.made(statement, clause, left, found.result)
+        planner = SinkPlanner(self.settings, self.schemas)
+        return planner.sink(statement, clause, left, found.result)
 
     def _sink(self, found: QueryPlan, sink: SourceInfo, name: str) -> Sink:
         shape = replace(found.node.shape, window=sink.window)

@@ -28,13 +28,13 @@ from sql.syntax.statements import CreateAsSelect, SourceKind
 
 
 @dataclass(frozen=True, slots=True)
-class SinkMaker:
+class SinkPlanner:
     """Creates the source for a query's results."""
 
     settings: Settings
     schemas: SchemaSource
 
-    def made(
+    def sink(
         self, statement: CreateAsSelect, clause: WithClause, left: SourceInfo, result: QueryOutput
     ) -> SourceInfo:
         """The sink; properties without a value are those of the left-most source."""

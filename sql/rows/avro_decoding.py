@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from broker.errors import SerdeError
-from broker.serde.avro_codec.decoding import Decoding, Made
+from broker.serde.avro_codec.decoding import DecodedRecord, Decoding
 from broker.serde.program import Program
 from broker.serde.schema.avro_types import RECORDS, AvroType, branch_name, is_map_entry
 from sql.datatypes import (
@@ -70,7 +70,7 @@ class _Columns:
             convert = _decimal_reader(written.scale, data_type)
         return x if convert is None else f"{self._program.constant('convert', convert)}({x})"
 
-    def record(self, node: AvroType, wanted: Place) -> Made[Place]:
+    def record(self, node: AvroType, wanted: Place) -> DecodedRecord[Place]:
         """A tuple of all columns, a dict of all fields; or the key and value of a map's entry."""
         path = wanted.path
         match wanted.type:
@@ -80,7 +80,7 @@ class _Columns:
                 return _made(node, fields, f"{path}.", "{{{}}}", "{name!r}: {value}, ")
             case MapType(key, value) if wanted.is_entry:
                 entry = [("key", Place(key, path)), ("value", Place(value, path))]
-                return Made(entry, lambda names: f"({', '.join(names)})")
+                return DecodedRecord(entry, lambda names: f"({', '.join(names)})")
         raise _mismatch(node, wanted)
 
     def items(self, node: AvroType, wanted: Place, x: str) -> tuple[Place, str]:
@@ -124,7 +124,7 @@ class _Columns:
 
 def _made(
     node: AvroType, fields: Sequence[Column | Field], path: str, whole: str, item: str
-) -> Made[Place]:
+) -> DecodedRecord[Place]:
     names = _by_name((each.name, each) for each in node.fields)
     found = [_found(names, each.name) for each in fields]
     wanted: list[tuple[str, Place]] = [
@@ -142,7 +142,7 @@ def _made(
             )
         )
 
-    return Made(wanted, source)
+    return DecodedRecord(wanted, source)
 
 
 def _by_name(named: Iterable[tuple[str, T]]) -> dict[str, T]:

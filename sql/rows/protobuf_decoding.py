@@ -11,9 +11,9 @@ from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from broker.serde.program import Program
 from broker.serde.protobuf_codec.decoding import (
-    Chosen,
+    DecodedRecord,
+    DecodedUnion,
     Decoding,
-    Made,
     is_unsigned_64,
     signed,
     symbol_of,
@@ -73,7 +73,7 @@ class _Columns:
             x = x if each is None else f"{self._program.constant('convert', each)}({x})"
         return x
 
-    def record(self, message: Descriptor, wanted: Place) -> Made[Place]:
+    def record(self, message: Descriptor, wanted: Place) -> DecodedRecord[Place]:
         """A tuple of all columns, or a dict of all fields."""
         members: list[Member] = [*unions(message), *fields_outside(message)]
         if isinstance(wanted.type, tuple):
@@ -83,7 +83,7 @@ class _Columns:
             members, wanted.type.fields, f"{wanted.path}.", "{{{}}}", "{name!r}: {value}, "
         )
 
-    def union(self, union: OneofDescriptor, wanted: Place) -> Chosen[Place]:
+    def union(self, union: OneofDescriptor, wanted: Place) -> DecodedUnion[Place]:
         """The struct of a union's fields, of which at most one is not null."""
         data_type, path = wanted.type, wanted.path
         if not isinstance(data_type, StructType):
@@ -101,7 +101,7 @@ class _Columns:
             if isinstance(field, FieldDescriptor):
                 inner = Place(each.type, f"{path}.{each.name}")
                 options.append((field, inner, whole(each.name)))
-        return Chosen(options, f"{nothing}.copy()", "None")
+        return DecodedUnion(options, f"{nothing}.copy()", "None")
 
     def absent(self, field: FieldDescriptor, wanted: Place) -> str | None:
         """Null if the field is nullable; fields of proto2 have defaults instead."""
@@ -124,7 +124,7 @@ class _Columns:
 
 def _made(
     members: Sequence[Member], fields: Sequence[Column | Field], path: str, whole: str, item: str
-) -> Made[Place]:
+) -> DecodedRecord[Place]:
     by_name = _by_name(members)
     found = [by_name.get(each.name) or by_name.get(each.name.upper()) for each in fields]
     wanted = [
@@ -142,7 +142,7 @@ def _made(
             )
         )
 
-    return Made(wanted, source)
+    return DecodedRecord(wanted, source)
 
 
 def _by_name(members: Sequence[Member]) -> dict[str, Member]:

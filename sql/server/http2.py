@@ -138,7 +138,7 @@ class Http2Connection(asyncio.Protocol):
         self._connections.discard(self)
         self._transport = None
         self._stop_watching()
-        self._break_off()
+        self._cancel_all()
 
     def pause_writing(self) -> None:
         """The client is slow."""
@@ -178,7 +178,7 @@ class Http2Connection(asyncio.Protocol):
             case DataReceived():
                 found = self._streams.get(event.stream_id or 0)
                 if found is None:  # already answered: the data is not read
-                    self.taken(event.flow_controlled_length or 0, event.stream_id or 0)
+                    self.acknowledge(event.flow_controlled_length or 0, event.stream_id or 0)
                 else:
                     found.receive_part(event.data or b"", event.flow_controlled_length or 0)
             case StreamEnded():
@@ -186,7 +186,7 @@ class Http2Connection(asyncio.Protocol):
                     found.receive_end()
             case StreamReset():
                 if (found := self._streams.pop(event.stream_id or 0, None)) is not None:
-                    found.break_off()
+                    found.cancel()
                     self.room.set()
             case WindowUpdated() | RemoteSettingsChanged():
                 self.room.set()
@@ -215,7 +215,7 @@ class Http2Connection(asyncio.Protocol):
             self.protocol.reset_stream(stream_id, code)
         self.flush()
 
-    def taken(self, length: int, stream_id: int) -> None:
+    def acknowledge(self, length: int, stream_id: int) -> None:
         """Allow the client to send more bytes."""
         if length and self._transport is not None:
             with suppress(ProtocolError):  # closed meanwhile
@@ -239,14 +239,14 @@ class Http2Connection(asyncio.Protocol):
         if data and self._transport is not None:
             self._transport.write(data)
 
-    def _break_off(self) -> None:
+    def _cancel_all(self) -> None:
         for each in self._streams.values():
-            each.break_off()
+            each.cancel()
         self._streams.clear()
         self.room.set()
 
     def _close(self) -> None:
-        self._break_off()
+        self._cancel_all()
         if self._transport is not None:
             self.protocol.close_connection()
             self.flush()
@@ -283,7 +283,7 @@ class Exchange:
         self._request_ended = True
         self._parts.put_nowait(({"type": "http.request", "body": b"", "more_body": False}, 0))
 
-    def break_off(self) -> None:
+    def cancel(self) -> None:
         """The client has cancelled the request."""
         self._over = True
         self._parts.put_nowait(({"type": "http.disconnect"}, 0))
@@ -298,14 +298,14 @@ class Exchange:
             if not self._over:
                 self._fail()
             while not self._parts.empty():  # unread data counts for the whole connection
-                self._connection.taken(self._parts.get_nowait()[1], self.stream_id)
+                self._connection.acknowledge(self._parts.get_nowait()[1], self.stream_id)
             self._connection.finished(self)
 
     async def _receive(self) -> Message:
         if self._over and self._parts.empty():
             return {"type": "http.disconnect"}
         message, length = await self._parts.get()
-        self._connection.taken(length, self.stream_id)
+        self._connection.acknowledge(length, self.stream_id)
         return message
 
     async def _send(self, message: Message) -> None:

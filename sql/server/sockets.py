@@ -35,7 +35,7 @@ class Sockets:
             return
         await send({"type": "websocket.accept"})
         sending = asyncio.ensure_future(self._send(scope["query_string"], send))
-        gone = asyncio.ensure_future(_until_gone(receive))
+        gone = asyncio.ensure_future(_until_disconnected(receive))
         await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
         for task in (sending, gone):
             task.cancel()
@@ -44,7 +44,7 @@ class Sockets:
     async def _send(self, query_string: bytes, send: Send) -> None:
         text = ""
         try:
-            asked = _asked(query_string)
+            asked = _request_of(query_string)
             text = asked.text
             texts = self._texts(asked)
             try:
@@ -80,7 +80,7 @@ class Sockets:
             await queries.in_thread(lambda: queries.drop(reader.result))
 
 
-def _asked(query_string: bytes) -> SqlRequest:
+def _request_of(query_string: bytes) -> SqlRequest:
     """The parameter "request", which has the same content as the body of /query."""
     text = query_string.decode("ascii", errors="replace")
     try:
@@ -91,6 +91,6 @@ def _asked(query_string: bytes) -> SqlRequest:
     return sql_request(json_object(request.encode(errors="replace")))
 
 
-async def _until_gone(receive: Receive) -> None:
+async def _until_disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "websocket.disconnect":
         pass

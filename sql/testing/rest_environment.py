@@ -53,7 +53,7 @@ ENGINE_SETTINGS: Mapping[str, object] = {
 
 
 class RestEnvironment:
-    """A broker and an engine behind the server, for one case; see Surroundings."""
+    """A broker and an engine behind the server, for one case; see CaseEnvironment."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class Service:
         self._server.close()
 
     @contextmanager
-    def surroundings(
+    def environment(
         self, functions: FunctionRegistry, settings: Mapping[str, object]
     ) -> Iterator[RestEnvironment]:
         """A separate broker and engine."""

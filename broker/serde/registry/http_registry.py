@@ -94,24 +94,24 @@ class HttpSchemaRegistry:
     def subjects(self, *, prefix: str = "", deleted: bool = False) -> list[str]:
         """Names of subjects."""
         query = _flags(deleted=deleted) | ({"subjectPrefix": prefix} if prefix else {})
-        return _list(self._ask("GET", "/subjects", query=query), str)
+        return _list(self._request("GET", "/subjects", query=query), str)
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
         """Versions of a subject, oldest first."""
         path = f"/subjects/{_part(subject)}/versions"
-        return _list(self._ask("GET", path, query=_flags(deleted=deleted)), int)
+        return _list(self._request("GET", path, query=_flags(deleted=deleted)), int)
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """Delete all versions; permanently only if they were soft deleted before."""
         query = _flags(permanent=permanent)
-        return _list(self._ask("DELETE", f"/subjects/{_part(subject)}", query=query), int)
+        return _list(self._request("DELETE", f"/subjects/{_part(subject)}", query=query), int)
 
     def delete_version(
         self, subject: str, version: int = LATEST, *, permanent: bool = False
     ) -> int:
         """Delete one version; permanently only if it was soft deleted before."""
         path = f"/subjects/{_part(subject)}/versions/{_version(version)}"
-        found = self._ask("DELETE", path, query=_flags(permanent=permanent))
+        found = self._request("DELETE", path, query=_flags(permanent=permanent))
         if type(found) is not int:
             raise _unexpected("a version")
         return found
@@ -143,7 +143,7 @@ class HttpSchemaRegistry:
 
     def set_level(self, level: str, subject: str | None = None) -> None:
         """Set a subject's compatibility level, or the global one."""
-        self._ask("PUT", _settings("config", subject), body={"compatibility": str(level)})
+        self._request("PUT", _settings("config", subject), body={"compatibility": str(level)})
 
     def mode(self, subject: str | None = None) -> str:
         """The mode of a subject, or the global one."""
@@ -153,7 +153,7 @@ class HttpSchemaRegistry:
     def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> None:
         """Set a subject's mode, or the global one."""
         query = _flags(force=force)
-        self._ask("PUT", _settings("mode", subject), query=query, body={"mode": str(mode)})
+        self._request("PUT", _settings("mode", subject), query=query, body={"mode": str(mode)})
 
     def close(self) -> None:
         """Close the connections."""
@@ -170,7 +170,7 @@ class HttpSchemaRegistry:
     ) -> None:
         self.close()
 
-    def _ask(
+    def _request(
         self,
         method: str,
         path: str,
@@ -178,7 +178,7 @@ class HttpSchemaRegistry:
         query: Mapping[str, str] | None = None,
         body: object = None,
     ) -> object:
-        return self._transport.ask(method, path, query=query, body=body)
+        return self._transport.request(method, path, query=query, body=body)
 
     def _object(
         self,
@@ -188,7 +188,7 @@ class HttpSchemaRegistry:
         query: Mapping[str, str] | None = None,
         body: object = None,
     ) -> JsonObject:
-        found = self._ask(method, path, query=query, body=body)
+        found = self._request(method, path, query=query, body=body)
         if not isinstance(found, dict):
             raise _unexpected("an object")
         return found

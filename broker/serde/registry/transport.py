@@ -68,7 +68,7 @@ class RegistryTransport:
         """The URLs, as given."""
         return self._urls
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,

@@ -14,7 +14,7 @@ from sql.backends.native.rows import stored_rows, windowed
 from sql.backends.native.sinks import written
 from sql.backends.native.steps import RowTable, StepContext, then
 from sql.backends.native.tap import Tap
-from sql.backends.native.topology import look_at_columns, lower, lower_result
+from sql.backends.native.topology import find_used_columns, lower, lower_result
 from sql.plan import Aggregate, Filter, PlanNode, Project, Scan, Shape, Sink
 from sql.rows.row_format import Row
 from sql.syntax.queries import WindowKind
@@ -145,7 +145,7 @@ def _projected(step: Project, context: StepContext) -> Materialized | None:
     return Materialized(below.store, step.shape, row_of, below.windows)
 
 
-def where_rows_are(plan: PlanNode, context: StepContext) -> Materialized | None:
+def stored_rows_of(plan: PlanNode, context: StepContext) -> Materialized | None:
     """The stored rows of a query that `add_queryable` adds, if it is a table."""
     if not isinstance(plan, Sink):
         return materialized(plan, context)
@@ -162,12 +162,12 @@ def add_queryable(
     plan: PlanNode, context: StepContext, tap: Tap | None = None
 ) -> Materialized | None:
     """Add a persistent query to the topology; returns its stored rows, if it is a table."""
-    found = where_rows_are(plan, context)
+    found = stored_rows_of(plan, context)
     if not isinstance(plan, Sink):
         assert isinstance(plan, Scan), "only source tables are kept without being written"
         lower(plan, context)
         return found
-    look_at_columns(plan, context)
+    find_used_columns(plan, context)
     if found is not None and found.store == context.name_of(plan, MATERIALIZED_SUFFIX):
         changes = _stored_table(plan, found, context).to_stream()
         written(plan, changes if tap is None else then(changes, TAP, tap), context)

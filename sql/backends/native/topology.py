@@ -65,11 +65,11 @@ def is_internal(failure: Failure, application_id: str) -> bool:
 
 def add_query(plan: Sink, context: StepContext) -> None:
     """Add a persistent query to the topology of the context's builder."""
-    look_at_columns(plan, context)
+    find_used_columns(plan, context)
     written(plan, lower_result(plan.input, context), context)
 
 
-def look_at_columns(plan: PlanNode, context: StepContext) -> None:
+def find_used_columns(plan: PlanNode, context: StepContext) -> None:
     """Determine the columns that a query uses, so that steps can omit the others."""
     with refusing_depth():
         context.columns_used.update(names_used(plan) or {""})

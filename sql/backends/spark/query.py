@@ -180,17 +180,17 @@ class SparkQuery:
         One is for the source; others start with the first batch, which may itself take long.
         """
         wait = time.monotonic() + SOURCE_LIMIT_S
-        while self.is_active and self._is_said(INITIALIZING) and time.monotonic() < wait:
+        while self.is_active and self._has_status(INITIALIZING) and time.monotonic() < wait:
             time.sleep(LOOK_S)
         wait = time.monotonic() + FIRST_BATCH_LIMIT_S
         while self.is_active and not self._has_done_a_batch() and time.monotonic() < wait:
             time.sleep(LOOK_S)
 
-    def _is_said(self, message: str) -> bool:
+    def _has_status(self, message: str) -> bool:
         return bool(self._streaming.status["message"] == message)
 
     def _has_done_a_batch(self) -> bool:
-        return self._streaming.lastProgress is not None or self._is_said(WAITING)
+        return self._streaming.lastProgress is not None or self._has_status(WAITING)
 
     def stop(self) -> None:
         """Stop after the running batch; offsets and state stay in the checkpoint."""
