@@ -81,7 +81,7 @@ def write_counters(metrics: Metrics, out: Exposition) -> None:
 
 def _write_requests(metrics: Metrics, out: Exposition) -> None:
     requests = sorted(metrics.requests.items())
-    out.family("millstream_requests_total", "counter", "Requests answered, by API.")
+    out.family("millstream_requests_total", "counter", "Handled requests, by API.")
     for api, stats in requests:
         out.sample("millstream_requests_total", stats.count, api=api)
     out.family("millstream_request_errors_total", "counter", "Requests that failed as a whole.")

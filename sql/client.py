@@ -164,7 +164,7 @@ class SqlClient:
 
     def _unreachable(self, error: httpx.HTTPError) -> ServerFailed:
         return ServerFailed(
-            f"no answer from {self.url}: {error or type(error).__name__}",
+            f"no response from {self.url}: {error or type(error).__name__}",
             hint="is a server running there? Without an address, the shell starts its own engine",
         )
 
@@ -267,6 +267,6 @@ def parsed(content: bytes) -> Any:  # Any: JSON holds values of all kinds
 def failure(found: object, status: int) -> ServerFailed:
     """The error in a server's response."""
     if not isinstance(found, dict) or "message" not in found:
-        return ServerFailed(f"the server answered with HTTP status {status}", status * 100)
+        return ServerFailed(f"the server responded with HTTP status {status}", status * 100)
     code = found.get("error_code", found.get("errorCode", 0))
     return ServerFailed(str(found["message"]), code if isinstance(code, int) else 0)

@@ -144,7 +144,7 @@ class CommandLog:
         if len(described.partitions) != 1:
             raise CommandLogError(
                 f'topic "{self.topic}" has {len(described.partitions)} partitions, not 1',
-                hint="give the service another ksql.service.id",
+                hint="use another ksql.service.id",
             )
 
     @property
@@ -354,7 +354,7 @@ def decode(key: bytes | None, value: bytes | None, topic: str, offset: int) -> C
     version = body.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise DamagedCommand(
-            f"{where} is a command of version {version}, but this server only knows {VERSION}",
+            f"{where} is a command of version {version}, but this server only supports {VERSION}",
             hint="start a newer server",
         )
     return _command(name, body, where)

@@ -124,7 +124,7 @@ def _checked_header(view: memoryview, position: int) -> BatchHeader:
 def _check_fields(header: BatchHeader, position: int) -> None:
     if header.codec > CODEC_LAST:
         raise CorruptBatch(
-            f"compression id {header.codec} is not known", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+            f"unknown compression id {header.codec}", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         )
     if not 0 <= header.record_count <= header.last_offset_delta + 1 or header.last_offset_delta < 0:
         raise CorruptBatch(

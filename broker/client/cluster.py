@@ -225,7 +225,7 @@ class Cluster:
         if isinstance(last, MillstreamError) and not isinstance(last, RequestTimeout):
             why = last.message
         return BrokersUnreachable(
-            f"no broker answers: {why}",
+            f"no broker responds: {why}",
             hint="start a broker (`millstream up`), or set the address of a running one",
         )
 

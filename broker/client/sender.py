@@ -409,7 +409,7 @@ class Sender:
         for batch in outgoing.batches:
             answer = answers.get(batch.tp)
             if answer is None:
-                silent = f"broker {outgoing.node_id} did not answer for {batch.tp}"
+                silent = f"broker {outgoing.node_id} did not respond for {batch.tp}"
                 self._not_answered(batch, MalformedMessage(silent))
             else:
                 self._settle(batch, answer)
@@ -522,5 +522,5 @@ def _timed_out(batch: ProducedBatch, now_ms: int) -> RequestTimeout:
     return RequestTimeout(
         f"{batch.record_count or len(batch.rows)} records for {batch.tp} were not delivered in "
         f"{now_ms - batch.created_ms} ms; {reason}",
-        hint="see whether the partition has a leader that answers, or raise delivery_timeout_ms",
+        hint="check that the leader of the partition is available, or raise delivery_timeout_ms",
     )

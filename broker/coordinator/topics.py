@@ -553,7 +553,7 @@ def _parse_catalog(data: bytes, config: BrokerConfig, path: str) -> list[Topic]:
         document = orjson.loads(data)
         if document["version"] != FORMAT_VERSION:
             raise StorageError(
-                f"catalog version {document['version']} is not known",
+                f"unknown version {document['version']} of the topic catalog",
                 at=path,
                 hint="it was written by a newer release",
             )

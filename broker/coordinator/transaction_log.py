@@ -106,13 +106,13 @@ def _check_value(value: TransactionLogValue) -> None:
     if value.producer_id < 0 or max(ids) > PRODUCER_ID_MAX:
         raise MalformedMessage(f"producer ids {ids} are out of range")
     if value.transaction_status not in WRITTEN_STATES:
-        raise MalformedMessage(f"transaction state {value.transaction_status} is not known")
+        raise MalformedMessage(f"unknown transaction state {value.transaction_status}")
 
 
 def _read_value(transactional_id: str, data: bytes | memoryview) -> Transaction:
     version = read_prefix(data)
     if not 0 <= version <= VALUE_VERSION:
-        raise MalformedMessage(f"transaction record of version {version} is not known")
+        raise MalformedMessage(f"unknown version {version} of a transaction record")
     value = message.from_bytes(TransactionLogValue, data[PREFIX.size :], version)
     _check_value(value)
     return Transaction(

@@ -273,7 +273,7 @@ def _deleted(results: list[DeletableTopicResult], outcome: Outcome) -> list[Dele
 
 def _topic_to_delete(state: BrokerState, asked: DeleteTopicState) -> Topic:
     if asked.name is not None and asked.topic_id != NO_TOPIC_ID:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "give a topic's name or its id, not both")
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "specify either a topic's name or its id")
     if not state.config.delete_topic_enable:
         raise BrokerError(
             ErrorCode.TOPIC_DELETION_DISABLED, 'setting "delete.topic.enable" is false'

@@ -76,7 +76,7 @@ def as_double(value: object) -> float:
 def parse_integer(text: str, low: int, high: int) -> int:
     """As Integer.parseInt and Long.parseLong: digits and a sign, nothing else."""
     if INTEGER.fullmatch(text) is None:
-        raise ValueError("the string is not a whole number")
+        raise ValueError("the string is not an integer")
     return in_range(int(text), low, high)
 
 

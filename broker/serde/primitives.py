@@ -67,7 +67,7 @@ def _pack_integer(layout: Struct, kind: str, topic: str, value: object) -> bytes
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool):
-        raise cannot_encode(topic, kind, f"{type(value).__name__} is not a whole number")
+        raise cannot_encode(topic, kind, f"{type(value).__name__} is not an integer")
     try:
         return layout.pack(value)
     except StructError:

@@ -166,7 +166,7 @@ def aborted_from_bytes(data: bytes) -> list[AbortedRange]:
     found = []
     for version, *fields in ABORTED_ENTRY.iter_unpack(data):
         if version != ABORTED_VERSION:
-            raise StaleIndex(f"version {version} is not known")
+            raise StaleIndex(f"unknown version {version}")
         found.append(AbortedRange(*fields))
     return found
 

@@ -290,7 +290,7 @@ def _missing(field: AvroField) -> bytes:
     if found is None:
         raise DataError(
             f'the registered Avro schema has a field "{field.name}" that the value does not have',
-            hint="give the field a default, or set use.latest.version=false",
+            hint="add a default to the field, or set use.latest.version=false",
         )
     return found
 

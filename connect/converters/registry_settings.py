@@ -92,7 +92,7 @@ class RegistrySettings:
     def number(self, name: str) -> int:
         """The value of an integer setting."""
         value = self.values[name]
-        assert isinstance(value, int), "its definition says so"
+        assert isinstance(value, int), "its definition requires it"
         return value
 
 
@@ -124,7 +124,7 @@ def open_registry(settings: RegistrySettings, given: SchemaRegistry | None) -> C
         return CachedRegistry.of(given)
     values = settings.values
     urls = values["schema.registry.url"]
-    assert isinstance(urls, list), "its definition says so"
+    assert isinstance(urls, list), "its definition requires it"
     if not urls:
         raise ConfigError(
             'Missing required configuration "schema.registry.url" which has no default value.'

@@ -74,7 +74,7 @@ class PinnedPlans:
         if not number.isdecimal() or command.plan is None:
             raise DamagedCommand(
                 f'offset {offset} of topic "{self._log.topic}" is not a pinned plan',
-                hint="restore the topic from a backup, or give the service another ksql.service.id",
+                hint="restore the topic from a backup, or use another ksql.service.id",
             )
         try:
             [parsed] = parse(command.statement)

@@ -356,11 +356,11 @@ def converted(name: str, value: object) -> object:
     if isinstance(default, bool):
         return _flag(name, value)
     if isinstance(value, bool):
-        raise _wrong(name, value, "it must be a whole number")
+        raise _wrong(name, value, "it must be an integer")
     try:
         return int(str(value))
     except ValueError:
-        raise _wrong(name, value, "it must be a whole number") from None
+        raise _wrong(name, value, "it must be an integer") from None
 
 
 def _refuse_security(name: str, value: object) -> None:

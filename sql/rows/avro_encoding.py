@@ -194,7 +194,7 @@ def _without_column(field: AvroField, path: str) -> bytes:
     if found is None:
         raise SchemaError(
             f'the Avro schema has a field "{path}{field.name}" that has no column',
-            hint="give the field a default, or make it nullable",
+            hint="add a default to the field, or make it nullable",
         )
     return found
 

@@ -122,7 +122,7 @@ def _further_properties(schema: JsonSchema, names: Sequence[str]) -> bytes:
         elif isinstance(required, list) and name in required:
             raise SchemaError(
                 f'the JSON schema requires a property "{name}" that has no column',
-                hint="give the property a default, or make it nullable",
+                hint="add a default to the property, or make it nullable",
             )
     ordered = {name: further[name] for name in properties if name in further}
     return write_json(ordered)[1:-1].encode()

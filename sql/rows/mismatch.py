@@ -37,5 +37,5 @@ def unencodable(topic: str, kind: str, error: ValueError) -> SerdeError:
     return SerdeError(
         f"cannot encode as {kind}: {inside('', error).described()}",
         at=f'topic "{topic}"',
-        hint="give one value of the right type for each column",
+        hint="pass one value of the right type for each column",
     )

@@ -105,7 +105,7 @@ class Cluster:
         host = _host(content, "hostInfo")
         timestamp = content.get("timestamp")
         if type(timestamp) is not int:
-            raise Refused(BAD_REQUEST, '"timestamp" must be a whole number')
+            raise Refused(BAD_REQUEST, '"timestamp" must be an integer')
         with self._lock:
             # This server's time: clocks of servers differ.
             self._other(host).beats_ms.append(self._clock.monotonic_ms())

@@ -43,7 +43,7 @@ class HttpPeers:
             yield from _rows(host, answer)
         except (httpx.HTTPError, ValueError, KeyError) as error:
             raise StatementFailed(
-                f"Unable to execute pull query. Server {host} did not answer: {error!r}"
+                f"Unable to execute pull query. Server {host} did not respond: {error!r}"
             ) from error
 
 

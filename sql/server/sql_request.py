@@ -51,7 +51,7 @@ def sql_request(content: Mapping[str, object]) -> SqlRequest:
         )
     sequence_number = content.get("commandSequenceNumber")
     if sequence_number is not None and type(sequence_number) is not int:
-        raise Refused(BAD_REQUEST, '"commandSequenceNumber" must be a whole number')
+        raise Refused(BAD_REQUEST, '"commandSequenceNumber" must be an integer')
     properties = {
         **_mapping(content, "streamsProperties"),
         **_mapping(content, "properties"),

@@ -52,7 +52,7 @@ def _files(path: Path) -> Iterator[Path]:
     elif path.exists():
         yield path
     else:
-        raise MillstreamError(f'"{path}" does not exist', hint="give a file of cases or a folder")
+        raise MillstreamError(f'"{path}" does not exist', hint="pass a file of cases or a folder")
 
 
 def _cases(file: Path, scripts: tuple[Path, ...]) -> Iterator[Case]:

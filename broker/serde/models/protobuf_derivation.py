@@ -89,7 +89,7 @@ def protobuf_schema_of(shape: Shape) -> Schema:
         if each.name in {other.name for other in named[:index]}:
             raise SchemaError(
                 f'two classes have the name "{each.name}" in one Protobuf file',
-                hint="give one of them another __schema_name__",
+                hint="set another __schema_name__ for one of them",
             )
     body = [line for model in models for line in _message(model)]
     body += [line for enum in enums for line in _enum(enum)]

@@ -246,7 +246,7 @@ def _registered(found: JsonObject) -> RegisteredSchema:
 def _int(found: JsonObject, name: str) -> int:
     value = found.get(name)
     if type(value) is not int:
-        raise _unexpected(f'a whole number "{name}"')
+        raise _unexpected(f'an integer "{name}"')
     return value
 
 
@@ -266,6 +266,6 @@ def _list(found: object, kind: type[T]) -> list[T]:
 def _unexpected(wanted: str) -> RegistryError:
     return RegistryError(
         UNREACHABLE,
-        f"the schema registry's answer lacks {wanted}",
+        f"the schema registry's response lacks {wanted}",
         hint="check that the URL is that of a schema registry",
     )

@@ -114,7 +114,7 @@ class AvroParser:
         else:
             size = value.get("size")
             if type(size) is not int or not 0 <= size <= SIZE_MAX:
-                raise SchemaError(f'fixed "{name}": size {shown(size)} is not a whole number')
+                raise SchemaError(f'fixed "{name}": size {shown(size)} is not an integer')
             node.size = size
         return node
 

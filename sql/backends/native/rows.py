@@ -260,7 +260,7 @@ class VersionedRowSerde:
         version = int.from_bytes(data[1:PREFIX_BYTES], "big")
         if version >= len(self._readers):
             raise ValueError(
-                f"the row has version {version}, but this query only knows versions up to "
+                f"the row has version {version}, but this query only supports versions up to "
                 f"{len(self._readers) - 1}"
             )
         return version

@@ -80,7 +80,7 @@ def to_tree(offsets: Offsets) -> dict[str, dict[str, int]]:
 
 def of_tree(tree: object, what: str, *, least: int = 0) -> dict[TopicPartition, int]:
     """Offsets from `to_tree` or from a user; `what` is their name in errors."""
-    hint = 'give {"topic": {"partition": offset}}, as in {"orders": {"0": 12, "1": 0}}'
+    hint = 'use the form {"topic": {"partition": offset}}, as in {"orders": {"0": 12, "1": 0}}'
     if not isinstance(tree, Mapping):
         raise ConfigError(f'"{what}" has no offsets: {tree!r}', hint=hint)
     found: dict[TopicPartition, int] = {}
@@ -104,7 +104,7 @@ def of_text(text: str, what: str, *, least: int = 0) -> dict[TopicPartition, int
         tree = json.loads(text)
     except ValueError as error:
         raise ConfigError(
-            f'"{what}" is {text!r}', hint='give earliest, latest or {"topic": {"0": 12}}'
+            f'"{what}" is {text!r}', hint='use earliest, latest or {"topic": {"0": 12}}'
         ) from error
     return of_tree(tree, what, least=least)
 

@@ -159,7 +159,7 @@ def sink_options(given: SparkOptions) -> SinkOptions:
     if ("batch_id" in options or "query_id" in options) and not set(options) >= MICRO_BATCH:
         raise ConfigError(
             "the options do not identify the micro-batch",
-            hint='give "batch_id", "query_id" and "sink_id" together',
+            hint='set "batch_id", "query_id" and "sink_id" together',
         )
     return SinkOptions(
         servers,
@@ -180,7 +180,7 @@ def _lowered(given: SparkOptions) -> dict[str, str]:
 def _servers(options: dict[str, str]) -> str:
     named = [name for name in SERVERS if name in options]
     if not named:
-        raise ConfigError('"bootstrap_servers" is missing', hint='give "host:port,host:port"')
+        raise ConfigError('"bootstrap_servers" is missing', hint='set it to "host:port,host:port"')
     servers = options[named[0]]
     for name in named:
         del options[name]
@@ -228,7 +228,7 @@ def _topics(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
     if (pattern is None) == ("topics" not in options):
         raise ConfigError(
             "the topics to read are not set, or set twice",
-            hint='give either "topics" or "topic_pattern"',
+            hint='set either "topics" or "topic_pattern"',
         )
     if pattern is not None:
         try:
@@ -246,10 +246,10 @@ def _topics(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
         except ValueError as error:
             raise ConfigError(f'"topics" is not a JSON list: {error}') from error
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-        raise ConfigError(f'"topics" is {text!r}', hint='give "a,b" or ["a", "b"]')
+        raise ConfigError(f'"topics" is {text!r}', hint='use the form "a,b" or ["a", "b"]')
     topics = tuple(dict.fromkeys(each.strip() for each in names if each.strip()))
     if not topics:
-        raise ConfigError('"topics" names no topic', hint='give "a,b" or ["a", "b"]')
+        raise ConfigError('"topics" names no topic', hint='use the form "a,b" or ["a", "b"]')
     return topics, None
 
 
@@ -280,13 +280,13 @@ def _offsets_per_trigger(options: Mapping[str, str]) -> int:
     name = "max_offsets_per_trigger"
     number = _as_number(name, options.get(name, str(OFFSETS_PER_TRIGGER)))
     if number < 0:
-        raise ConfigError(f'"{name}" is {number}', hint="give a number, or 0 for no limit")
+        raise ConfigError(f'"{name}" is {number}', hint="use a number, or 0 for no limit")
     return number
 
 
 def _as_number(name: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
-        raise ConfigError(f'"{name}" is {text!r}', hint="give a whole number")
+        raise ConfigError(f'"{name}" is {text!r}', hint="use an integer")
     return int(text)
 
 

@@ -72,7 +72,7 @@ class RecordStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
             return _write_plain(iterator, self._options)
         if query_id is None or batch_id is None:
             raise ConfigError(
-                "the micro-batch is not known", hint='write with "delivery" at_least_once'
+                "the micro-batch is unknown", hint='write with "delivery" at_least_once'
             )
         sink_id = self._options.sink_id or f"millstream-{query_id}"
         packing = self._options.packing

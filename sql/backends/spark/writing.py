@@ -112,7 +112,7 @@ class RecordOutput:
         if not 0 <= partition < count:
             raise SerdeError(
                 f'a row names partition {partition} of "{topic}", which has {count} partitions',
-                hint='give a lower "partition", or null to choose it by the key',
+                hint='set a lower "partition", or null to choose it by the key',
             )
         lane = self._lanes[topic, partition] = ([], [self._limit])
         return lane
@@ -195,7 +195,7 @@ def _times(column: Any, count: int) -> Iterable[int]:
         column = column.fill_null(now_ms)
     found: list[int] = column.to_pylist()
     if found and min(found) < 0:
-        raise SerdeError(f'"timestamp" is {min(found)}', hint="give milliseconds since 1970")
+        raise SerdeError(f'"timestamp" is {min(found)}', hint="use milliseconds since 1970")
     return found
 
 
