@@ -316,7 +316,7 @@ class ConsumerGroup:
         return member
 
     def _replace_static(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
-        """A static member rejoins with a new id and keeps its assignment."""
+        """A static member rejoins with a new id; its assignment is unchanged."""
         old_id = old.member_id
         target = self.targets.pop(old_id, NOTHING)
         assigned = old.holding.assigned

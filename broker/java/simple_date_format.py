@@ -224,7 +224,7 @@ _OFFSETS = {
     "XXX": re.compile(r"([+-])([0-9]{2}):([0-9]{2})"),
 }
 _GMT = re.compile(r"GMT(?:([+-])([0-9]{1,2}):([0-9]{2}))?", re.IGNORECASE)
-# UTC offsets in hours of zone names in strings; Java knows more of them.
+# UTC offsets in hours of zone names in strings; Java supports more names.
 _ZONES = {
     "UTC": 0.0,
     "UT": 0.0,

@@ -1,4 +1,4 @@
-"""RestService: what a service declares about its REST API."""
+"""RestService: the declaration of a service's REST API."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -149,7 +149,7 @@ class Segment:
         self._file = None
 
     def close_file(self) -> None:
-        """Close the descriptor without being asked to."""
+        """Close the descriptor and unregister the file."""
         self.context.open_files.closed(self)
         self._file = None
 

@@ -21,7 +21,7 @@ class Feature(Enum):
     """Optional features of a format."""
 
     WRAP_SINGLES = auto()  # a single column may be a record of one field
-    UNWRAP_SINGLES = auto()  # a single column may be written alone
+    UNWRAP_SINGLES = auto()  # a single column may be unwrapped
     SCHEMA_INFERENCE = auto()  # a registry has its schema
     MULTI_COLUMN_KEY = auto()
     KEY = auto()
@@ -29,7 +29,7 @@ class Feature(Enum):
 
 
 class Nullable(Enum):
-    """How Protobuf says that a field is null: not at all, as `optional`, or in a wrapper."""
+    """The representation of null fields in Protobuf: none, `optional`, or a wrapper."""
 
     NONE = "NONE"
     OPTIONAL = "OPTIONAL"
@@ -38,27 +38,27 @@ class Nullable(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """What a statement's WITH clause says about one format."""
+    """The options of one format in a WITH clause."""
 
     is_key: bool = False
     wrapped: bool = True  # whether a single column is a record of one field
     delimiter: str = ","
     full_name: str | None = None  # of the Avro record or Protobuf message
-    schema_id: int | None = None  # write with, or read, just this registered schema
+    schema_id: int | None = None  # write with, or read, only this registered schema
     nullable: Nullable = Nullable.NONE
 
 
 class RowFormat(Protocol):
-    """One format. Wrong columns raise SchemaError when the serde is made, with the column named."""
+    """One format. Unsupported columns raise SchemaError when the serde is created."""
 
     @property
     def name(self) -> str:
-        """As SQL names it: "JSON", "AVRO" and so on."""
+        """The SQL name: "JSON", "AVRO" and so on."""
         ...
 
     @property
     def features(self) -> frozenset[Feature]:
-        """What it can do."""
+        """The supported features."""
         ...
 
     @property
@@ -72,13 +72,13 @@ class RowFormat(Protocol):
         options: RowOptions,
         registry: SchemaRegistry | None = None,
     ) -> Serde[Row]:
-        """A serde of rows of these columns; one with a schema registers it at the first write."""
+        """A serde of rows with these columns; a schema is registered at the first write."""
         ...
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """The schema that rows of these columns are registered with."""
+        """The schema to register for rows with these columns."""
         ...
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """The columns that a registered schema stands for."""
+        """The columns of a registered schema."""
         ...
