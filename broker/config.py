@@ -405,12 +405,12 @@ WITHOUT_MEANING = frozenset(
 def settings(cls: type[BrokerConfig] | type[TopicConfig]) -> dict[str, Setting]:
     """The settings of a configuration class by Kafka's names."""
     hints = get_type_hints(cls)
-    found = {}
+    result = {}
     for item in fields(cls):
         kind, nullable = _kind(hints[item.name])
         name = item.name.replace("_", ".")
         details = item.metadata
-        found[name] = Setting(
+        result[name] = Setting(
             name=name,
             kind=kind,
             nullable=nullable,
@@ -421,7 +421,7 @@ def settings(cls: type[BrokerConfig] | type[TopicConfig]) -> dict[str, Setting]:
             broker_name=details["broker_name"],
             fixed=details["fixed"],
         )
-    return found
+    return result
 
 
 def _kind(hint: object) -> tuple[type[object], bool]:

@@ -75,10 +75,10 @@ class SqlClient:
             "streamsProperties": dict(properties or {}),
             "sessionVariables": dict(variables or {}),
         }
-        found = self._answer("POST", "/ksql", body)
-        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        result = self._answer("POST", "/ksql", body)
+        if not isinstance(result, list) or not all(isinstance(each, dict) for each in result):
             raise ServerFailed("the server's response is not a list of entities")
-        return found
+        return result
 
     def check_property(self, name: str) -> None:
         """Refuse a setting that is unknown, or that sessions must not change."""
@@ -124,10 +124,10 @@ class SqlClient:
             return  # the server ends it when it detects that the client has disconnected
 
     def _sent(self, method: str, path: str) -> JsonObject:
-        found = self._answer(method, path)
-        if not isinstance(found, dict):
+        result = self._answer(method, path)
+        if not isinstance(result, dict):
             raise ServerFailed("the server's response is not an object")
-        return found
+        return result
 
     def _answer(self, method: str, path: str, body: JsonObject | None = None) -> object:
         try:
@@ -136,10 +136,10 @@ class SqlClient:
             )
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
-        found = parsed(response.content)
+        result = parsed(response.content)
         if response.is_error:
-            raise failure(found, response.status_code)
-        return found
+            raise failure(result, response.status_code)
+        return result
 
     def _streamed(
         self, path: str, body: JsonObject, media_type: str, timeout_ms: int | None

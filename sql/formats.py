@@ -64,10 +64,10 @@ FORMATS = {
 
 def abilities(name: str) -> FormatFeatures:
     """The features of a format; StatementFailed if it is unknown."""
-    found = FORMATS.get(name)
-    if found is None:
+    result = FORMATS.get(name)
+    if result is None:
         raise StatementFailed(f"Unknown format: {name}")
-    return found
+    return result
 
 
 def key_wrapping(name: str, keys: int) -> bool | None:

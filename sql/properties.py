@@ -228,10 +228,10 @@ def _flag(values: dict[str, object], name: str) -> bool | None:
 
 
 def _value_name(values: dict[str, object]) -> str | None:
-    found = _text(values, "VALUE_SCHEMA_FULL_NAME") or _text(values, "VALUE_AVRO_SCHEMA_FULL_NAME")
-    if found is not None and not found.strip():
+    result = _text(values, "VALUE_SCHEMA_FULL_NAME") or _text(values, "VALUE_AVRO_SCHEMA_FULL_NAME")
+    if result is not None and not result.strip():
         raise _invalid("VALUE_SCHEMA_FULL_NAME", "Schema name cannot be empty")
-    return found
+    return result
 
 
 def _delimiter(values: dict[str, object], name: str) -> str | None:

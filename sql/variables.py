@@ -116,18 +116,18 @@ def _values(tokens: Tokens, variables: Mapping[str, str]) -> dict[int, str]:
     """The replacements of variables outside quotes, by their tokens."""
     if "variable" not in tokens.kinds:
         return {}
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     for use in variable_uses(tokens):
         name = tokens.raw[use.index][2:-1]
         value = variables.get(name.upper())
         if value is None:
             raise _illegal(tokens, use.index, f" Got: '${{{name}}}'", f'"{name}" is not defined')
-        found[use.index] = (
+        result[use.index] = (
             _as_name(tokens, use.index, value)
             if use.is_name
             else _as_literal(tokens, use.index, value)
         )
-    return found
+    return result
 
 
 def _as_name(tokens: Tokens, index: int, value: str) -> str:

@@ -245,15 +245,15 @@ def expired_offsets(
     since_ms = _expiry_base(group)
     if since_ms is None:
         return []
-    found = []
+    result = []
     for partition, offset in store.committed(group.group_id).items():
         if offset.expire_timestamp_ms != NO_EXPIRY:
             due_ms = offset.expire_timestamp_ms
         else:
             due_ms = since_ms(partition.topic, offset) + retention_ms
         if now_ms >= due_ms and not store.is_unstable(group.group_id, partition):
-            found.append(partition)
-    return found
+            result.append(partition)
+    return result
 
 
 NEVER_MS = 2**63 - 1

@@ -220,9 +220,9 @@ class TopicCatalog:
 
     def ensure_internal(self, name: str) -> Topic:
         """The coordinators' topic with this name, created on first use."""
-        found = self._topics.get(name)
-        if found is not None:
-            return found
+        result = self._topics.get(name)
+        if result is not None:
+            return result
         with self._lock:
             if name not in self._wanted:
                 self._settle(self.stage_new([self.internal_topic(name)])[1])

@@ -36,17 +36,17 @@ WRITTEN_STATES = frozenset(TransactionState) - {
 
 def read_transactions(log: InternalLog) -> dict[str, Transaction]:
     """The newest state of all transactional ids; an invalid record is reported and skipped."""
-    found: dict[str, Transaction] = {}
+    result: dict[str, Transaction] = {}
     for batch in log.replay():
         if batch.header.is_control:
             continue
         for record in batch.records:
             try:
-                _take_record(found, record)
+                _take_record(result, record)
             except Exception as error:  # whatever the bytes are, the start continues
                 log.skip(batch.partition, record.offset, f"{error!r}, key {record.key!r:.100}")
     log.report_skipped()
-    return found
+    return result
 
 
 def _take_record(found: dict[str, Transaction], record: Record) -> None:

@@ -174,23 +174,23 @@ def offset_for_leader_epoch(
     def answer(
         topic: str, asked: OffsetForLeaderPartition
     ) -> OffsetForLeaderEpochResponseEpochEndOffset:
-        found = OffsetForLeaderEpochResponseEpochEndOffset(partition=asked.partition)
+        result = OffsetForLeaderEpochResponseEpochEndOffset(partition=asked.partition)
         try:
             partition = state.partitions.leader(
                 TopicPartition(topic, asked.partition), asked.current_leader_epoch
             )
         except BrokerError as error:
-            found.error_code = error.code
-            return found
+            result.error_code = error.code
+            return result
         end = partition.end_of_epoch(asked.leader_epoch)
         if end is not None:
-            found.leader_epoch, found.end_offset = end
-        return found
+            result.leader_epoch, result.end_offset = end
+        return result
 
     topics = []
     for topic in request.topics:
-        found = yield from each(topic.partitions, partial(answer, topic.topic))
-        topics.append(OffsetForLeaderTopicResult(topic.topic, found))
+        result = yield from each(topic.partitions, partial(answer, topic.topic))
+        topics.append(OffsetForLeaderTopicResult(topic.topic, result))
         yield
     return OffsetForLeaderEpochResponse(topics=topics)
 

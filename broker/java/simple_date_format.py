@@ -109,11 +109,11 @@ class SimpleDateFormat:
         place = 0
         for read in self._readers:
             place = read(text, place, fields)
-        found = milliseconds_of(fields)
-        if fields.ambiguous_year is not None and found < self._century.start_ms:
+        result = milliseconds_of(fields)
+        if fields.ambiguous_year is not None and result < self._century.start_ms:
             fields.add(fields.ambiguous_year, 100)
-            found = milliseconds_of(fields)
-        return found
+            result = milliseconds_of(fields)
+        return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,9 @@ def _incoming(key: int, version: int) -> tuple[ApiKey, type[object], bool]:
     cls = REQUESTS[api_key]
     if version not in SPECS[cls].versions:
         raise UnsupportedVersion(f"unknown version {version} of {api_key.name}")
-    found = (api_key, cls, codec.is_flexible(cls, version))
-    _INCOMING[(key, version)] = found
-    return found
+    result = (api_key, cls, codec.is_flexible(cls, version))
+    _INCOMING[(key, version)] = result
+    return result
 
 
 def _client_id(frame: memoryview) -> tuple[str, int]:

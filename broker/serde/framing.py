@@ -52,11 +52,11 @@ class ParsedSchemas:
 
     def parsed(self, schema: Schema) -> ParsedSchema:
         """The parsed schema; SchemaError if it is invalid."""
-        found = self._known.get(schema)
-        if found is None:
+        result = self._known.get(schema)
+        if result is None:
             resolved = resolve_references(self._subjects.registry, schema)
-            found = self._known.keep(schema, parse_schema(schema, resolved))
-        return found
+            result = self._known.keep(schema, parse_schema(schema, resolved))
+        return result
 
     def of_bytes(self, topic: str, data: bytes) -> ParsedSchema:
         """The schema of the encoded bytes."""

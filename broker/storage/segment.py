@@ -583,14 +583,14 @@ class Segment:
         if start and not self._holds(index, start):
             self._repair_indexes()
             start = self.offset_index().batch_before(position)
-        found = (0, self.base_offset)
+        result = (0, self.base_offset)
         for at, header in self.headers(start):
             if at > position:
                 break
-            found = (at, header.base_offset)
+            result = (at, header.base_offset)
             if at + header.size > position:
                 break
-        return found
+        return result
 
     def read_batch(self, position: int, header: BatchHeader) -> bytes:
         """The bytes of a batch."""

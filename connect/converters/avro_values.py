@@ -179,12 +179,12 @@ class _Writing:
 
         @cache
         def writes() -> list[tuple[int, Write]]:
-            found = []
+            result = []
             for place, node in types:
                 field = schema.fields[place]
                 write = encoder_of_part(field.schema, node, self._options)
-                found.append((place, located(f'field "{field.name}"', write)))
-            return found
+                result.append((place, located(f'field "{field.name}"', write)))
+            return result
 
         def explained(value: Struct, error: Exception) -> Exception:
             for place, write in writes():
@@ -286,13 +286,13 @@ def _unsuitable(node: AvroType, schema: ConnectSchema) -> DataError:
 
 
 def _missing(field: AvroField) -> bytes:
-    found = None if field.default is MISSING else default_bytes(field)
-    if found is None:
+    result = None if field.default is MISSING else default_bytes(field)
+    if result is None:
         raise DataError(
             f'the registered Avro schema has a field "{field.name}" that the value does not have',
             hint="add a default to the field, or set use.latest.version=false",
         )
-    return found
+    return result
 
 
 def _check(schema: ConnectSchema) -> Callable[[object], None]:

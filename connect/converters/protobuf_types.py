@@ -403,7 +403,7 @@ def declared_optional(field: FieldDescriptor) -> bool:
     return bool(field.has_presence)
 
 
-def says_null(field: FieldDescriptor) -> bool:
+def is_null_when_unset(field: FieldDescriptor) -> bool:
     """Whether a field that is not set is null, and has no default instead."""
     is_message = field.message_type is not None and not is_repeated(field)
     return is_message or declared_optional(field)

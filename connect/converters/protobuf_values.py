@@ -37,7 +37,12 @@ from connect.converters.compiled import (
     one_field,
     struct_values,
 )
-from connect.converters.protobuf_types import WRAPPERS, ProtobufOptions, is_union, says_null
+from connect.converters.protobuf_types import (
+    WRAPPERS,
+    ProtobufOptions,
+    is_null_when_unset,
+    is_union,
+)
 from connect.data import (
     DATE_NAME,
     DECIMAL_NAME,
@@ -381,7 +386,7 @@ class _Reading:
 
     def absent(self, field: FieldDescriptor, wanted: Place) -> str | None:
         """Null, if the field is nullable."""
-        return "None" if says_null(field) else None
+        return "None" if is_null_when_unset(field) else None
 
     def items(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[Place, str]:
         """A list."""

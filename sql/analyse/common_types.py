@@ -67,41 +67,41 @@ class CommonTypes:
         self, expressions: Iterable[ex.Expression], start: DataType | None = None
     ) -> DataType | None:
         """The common type of all expressions; None if they are all NULL."""
-        found = start
+        result = start
         for expression in expressions:
             type_ = self._type_of(expression)
             if type_ is None:
                 continue
-            found = type_ if found is None else self._widened(expression, type_, found)
-        return found
+            result = type_ if result is None else self._widened(expression, type_, result)
+        return result
 
     def _widened(self, expression: ex.Expression, type_: DataType, wanted: DataType) -> DataType:
-        found: DataType | None
+        result: DataType | None
         try:
             match expression, wanted:
                 case ex.ArrayOfValues(), ArrayType():
-                    found = self._array(expression, wanted)
+                    result = self._array(expression, wanted)
                 case ex.MapOfValues(), MapType():
-                    found = self._map(expression, wanted)
+                    result = self._map(expression, wanted)
                 case ex.StructOfValues(), StructType():
-                    found = self._struct(expression, wanted)
+                    result = self._struct(expression, wanted)
                 case ex.StringLiteral(text), _ if is_numeric(wanted):
-                    found = _with_number(text, wanted)
+                    result = _with_number(text, wanted)
                 case ex.StringLiteral(text), _ if wanted is BOOLEAN:
-                    found = _with_boolean(text)
+                    result = _with_boolean(text)
                 case _:
                     literal = isinstance(expression, LITERALS)
-                    found = wider(type_, wanted, literal=literal)
-                    if found is None:
-                        found = wider(wanted, type_, literal=literal)
+                    result = wider(type_, wanted, literal=literal)
+                    if result is None:
+                        result = wider(wanted, type_, literal=literal)
         except _NoCommonType:
-            found = None
-        if found is None:
+            result = None
+        if result is None:
             raise _NoCommonType(
                 f"operator does not exist: {wanted} = {type_} ({self._text_of(expression)})\n"
                 "Hint: You might need to add explicit type casts."
             )
-        return found
+        return result
 
     def _array(self, expression: ex.ArrayOfValues, wanted: ArrayType) -> DataType:
         return ArrayType(self.common(expression.elements, wanted.element) or wanted.element)

@@ -104,29 +104,29 @@ class ExpressionAnalyser:
         known = self._known.get(id(expression))
         if known is not None:
             return known[1]
-        found: TypedExpression | None = self._replaced.get(expression) if self._replaced else None
-        if found is None:
+        result: TypedExpression | None = self._replaced.get(expression) if self._replaced else None
+        if result is None:
             try:
-                found = self._handlers[type(expression)](self, expression)
+                result = self._handlers[type(expression)](self, expression)
             except RecursionError:
                 raise _failed("the expression is nested too deeply", expression) from None
-        self._known[id(expression)] = (expression, found)
-        return found
+        self._known[id(expression)] = (expression, result)
+        return result
 
     def select_item(self, expression: ex.Expression) -> TypedExpression:
         """An expression in SELECT."""
         try:
-            found = self.typed(expression)
+            result = self.typed(expression)
         except UnsupportedExpression as error:
             raise _failed(f"Invalid Select: {error.message}", expression) from error
-        if found.type is None:
+        if result.type is None:
             raise _failed(NO_TYPE_OF_NULL, expression)
-        return found
+        return result
 
     def condition(self, expression: ex.Expression, clause: str) -> TypedExpression:
         """A condition in WHERE or HAVING."""
         try:
-            found = self.typed(expression)
+            result = self.typed(expression)
         except UnsupportedExpression as error:
             raise _failed(f"Invalid Predicate: {error.message}", expression) from error
         except StatementFailed as error:
@@ -137,14 +137,14 @@ class ExpressionAnalyser:
                 f"Statement: {self.text(expression)}",
                 expression,
             ) from error
-        if found.type is not BOOLEAN:
-            shown = "null" if found.type is None else found.type
+        if result.type is not BOOLEAN:
+            shown = "null" if result.type is None else result.type
             raise _failed(
                 f"Type error in {clause} expression: Should evaluate to boolean but is "
                 f"{self.text(expression)} ({shown}) instead.",
                 expression,
             )
-        return found
+        return result
 
     def text(self, expression: ex.Expression) -> str:
         """An expression as in errors: columns have the names that they have in rows."""
@@ -223,10 +223,10 @@ class ExpressionAnalyser:
         value, wanted = self.typed(node.value), data_type(node.target, self._types)
         if value.type is not None and not castable(value.type, wanted):
             raise UnsupportedExpression(f"Cast of {value.type} to {wanted} is not supported")
-        found = converted(value, wanted)
+        result = converted(value, wanted)
         if not self._null_texts or wanted is not STRING or value.type is STRING:
-            return found
-        return Choosing(((NullTest(value), Constant("null", STRING)),), found, STRING)
+            return result
+        return Choosing(((NullTest(value), Constant("null", STRING)),), result, STRING)
 
     def _arithmetic(self, node: ex.Arithmetic) -> TypedExpression:
         left, right = self.typed(node.left), self.typed(node.right)

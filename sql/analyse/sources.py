@@ -141,15 +141,15 @@ class SourceAnalyser:
         return not written and abilities(info.name).inferred
 
     def _registered(self, topic: str, info: FormatInfo, what: str) -> tuple[Column, ...]:
-        found = self.schemas.columns(topic, info, is_key=what == "keys")
-        if found is None:
+        result = self.schemas.columns(topic, info, is_key=what == "keys")
+        if result is None:
             which = "" if info.schema_id is None else f" with schema id '{info.schema_id}'"
             raise StatementFailed(
                 f"Schema for message {what} on topic '{topic}'{which} does not exist in the "
                 "Schema Registry.",
                 hint="name the columns in the statement, or register the schema first",
             )
-        return found
+        return result
 
     def _info(
         self,

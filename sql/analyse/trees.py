@@ -68,9 +68,9 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 def _names(node: Node) -> tuple[str, ...]:
     """The fields of a node that may contain expressions."""
     kind = type(node)
-    found = _FIELDS.get(kind)
-    if found is None:
+    result = _FIELDS.get(kind)
+    if result is None:
         skipped = {"position", "target"} if kind is ex.Cast else {"position"}
-        found = tuple(each.name for each in fields(kind) if each.name not in skipped)
-        _FIELDS[kind] = found
-    return found
+        result = tuple(each.name for each in fields(kind) if each.name not in skipped)
+        _FIELDS[kind] = result
+    return result

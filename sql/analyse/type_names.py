@@ -41,9 +41,9 @@ NAMED: dict[str, DataType] = {
 
 def data_type(syntax: TypeSyntax, types: Mapping[str, DataType]) -> DataType:
     """The type with a name; `types` are custom types."""
-    found = _typed(syntax, types, 0)
-    _check_size(found, syntax)
-    return found
+    result = _typed(syntax, types, 0)
+    _check_size(result, syntax)
+    return result
 
 
 def _check_size(type_: DataType, syntax: TypeSyntax) -> None:
@@ -94,15 +94,15 @@ def _named(syntax: NamedType, types: Mapping[str, DataType]) -> DataType:
     name = syntax.name.upper()
     if name in ("DECIMAL", "DEC"):
         return _decimal(syntax)
-    found = NAMED.get(name)
-    if found is None:
-        found = types.get(syntax.name) or types.get(name)
-    if found is None:
+    result = NAMED.get(name)
+    if result is None:
+        result = types.get(syntax.name) or types.get(name)
+    if result is None:
         raise _failed(f"Cannot resolve unknown type: {syntax.name}", syntax)
     # As in ksqlDB, VARCHAR(10) is a STRING of any length.
-    if syntax.parameters and found is not STRING:
+    if syntax.parameters and result is not STRING:
         raise _failed(f"{name} has no parameters", syntax)
-    return found
+    return result
 
 
 def _decimal(syntax: NamedType) -> DecimalType:

@@ -328,17 +328,17 @@ class Engine:
         for parsed in self._parsed(text, trial.session):
             with of_statement(parsed.text):
                 tried.append((parsed, trial.run(parsed)))
-        found: list[Entity] = []
+        result: list[Entity] = []
         try:
             for parsed, prepared in tried:
                 with of_statement(parsed.text):
                     entity = self._run(session, parsed, prepared)
                 if entity is not None:
-                    found.append(entity)
+                    result.append(entity)
         except SqlError as error:
-            error.answers = tuple(found)
+            error.answers = tuple(result)
             raise
-        return found
+        return result
 
     def _parsed(self, text: str, session: SqlSession, depth: int = 0) -> Iterator[ParsedStatement]:
         """Parse statement by statement: a variable may be defined by an earlier one."""

@@ -66,17 +66,17 @@ class RowEncoders:
 
     def of(self, source: SourceInfo) -> tuple[Serde[Row], Serde[Row]]:
         """The serdes of a source's keys and values."""
-        found = self._made.get(source)
-        if found is None:
+        result = self._made.get(source)
+        if result is None:
             if len(self._made) >= ENCODERS_MAX:
                 self._made.clear()
             schema, registry = source.schema, self._registry
-            found = (
+            result = (
                 key_serde(source.key_format, schema.key, registry),
                 value_serde(source.value_format, schema.value, registry),
             )
-            self._made[source] = found
-        return found
+            self._made[source] = result
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +124,19 @@ class RecordBuilder:
         self, expressions: Sequence[Expression], columns: Sequence[Column]
     ) -> list[object]:
         analyser = ExpressionAnalyser(Columns(()), self.functions, self.catalog.types)
-        found = []
+        result = []
         for expression, column in zip(expressions, columns, strict=True):
             typed = analyser.typed(expression)
             value = constant_value(typed)
             try:
-                found.append(coerced(value, typed.type, column.type))
+                result.append(coerced(value, typed.type, column.type))
             except (NotCoercible, MillstreamError) as error:
                 kind = "null" if typed.type is None else typed.type
                 shown = value if isinstance(value, str) else expression_text(expression)
                 raise StatementFailed(
                     f"Expected type {column.type} for field `{column.name}` but got {kind}({shown})"
                 ) from error
-        return found
+        return result
 
     def encoded(
         self, source: SourceInfo, values: Mapping[str, object], now_ms: int

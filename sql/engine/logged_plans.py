@@ -171,10 +171,10 @@ class _DocumentReader:
 
     def member(self, name: str, kind: type[V]) -> V | None:
         """A member of a kind; None if it was omitted."""
-        found = from_json(self.document.get(name), self.functions)
-        if found is not None and not isinstance(found, kind):
+        result = from_json(self.document.get(name), self.functions)
+        if result is not None and not isinstance(result, kind):
             raise SqlError(f'a plan cannot be read: "{name}" is not a {kind.__name__}')
-        return found
+        return result
 
     # All members of these lists are strings, or types.
     def names(self, name: str) -> tuple[str, ...]:

@@ -67,13 +67,13 @@ def _object(value: object) -> dict[str, Any]:
     # Any: mypy does not accept types as hashable.
     kind: Any = type(value)
     left_out = LEFT_OUT_IF_NULL.get(kind, frozenset())
-    found = {}
+    result = {}
     for name, shown in _names(kind):
         member = getattr(value, name)
         if member is None and name in left_out:
             continue
-        found[shown] = plain_json(member)
-    return found
+        result[shown] = plain_json(member)
+    return result
 
 
 @cache

@@ -62,12 +62,12 @@ class PinnedPlans:
 
     def read(self) -> bool:
         """Read the pins of other servers; whether there were any."""
-        found = False
+        result = False
         for logged in self._log.unread():
             pin = self._pin(logged.command, logged.offset)
             self._pins[pin.number] = pin
-            found = True
-        return found
+            result = True
+        return result
 
     def _pin(self, command: Command, offset: int) -> Pin:
         number, _, command_id = command.id.partition("/")
@@ -96,20 +96,20 @@ class PinnedPlans:
     def matched(self, statements: Sequence[st.Statement]) -> list[PinMatch | None]:
         """The pin of each statement of a file, in the order of the file."""
         unused = dict(sorted(self._pins.items()))
-        found: list[PinMatch | None] = []
+        result: list[PinMatch | None] = []
         for statement in statements:
             printed = printed_text(statement)
             same = next((each for each in unused.values() if each.printed == printed), None)
             if same is not None:
                 del unused[same.number]
-            found.append(None if same is None else PinMatch(same, is_same=True))
+            result.append(None if same is None else PinMatch(same, is_same=True))
         for place, statement in enumerate(statements):
-            if found[place] is None:
+            if result[place] is None:
                 before = _edited(statement, unused.values())
                 if before is not None:
                     del unused[before.number]
-                    found[place] = PinMatch(before, is_same=False)
-        return found
+                    result[place] = PinMatch(before, is_same=False)
+        return result
 
     def write(self, pins: Iterable[tuple[int, Command]]) -> bool:
         """Write pins, all or none; False: another server has written, so read and plan again."""

@@ -166,9 +166,9 @@ class LogTopic:
 
 
 def _causes(error: BaseException) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     cause = error.__cause__
-    while cause is not None and len(found) < CAUSES_MAX:
-        found.append(str(cause))
+    while cause is not None and len(result) < CAUSES_MAX:
+        result.append(str(cause))
         cause = cause.__cause__
-    return found
+    return result

@@ -104,9 +104,9 @@ def pull_plan(plan: PlanNode) -> PullPlan:
         step = step.input
     if not isinstance(step, Scan):
         raise StatementFailed(f"Pull queries don't support table functions. {ADD_EMIT}")
-    found = PullPlan(step, tuple(conditions), plan)
-    _check_columns(found)
-    return found
+    result = PullPlan(step, tuple(conditions), plan)
+    _check_columns(result)
+    return result
 
 
 def _check_columns(plan: PullPlan) -> None:
@@ -163,9 +163,9 @@ def _alternatives(
     match condition:
         case Comparing(operator="=", left=left, right=right):
             for column, other in ((left, right), (right, left)):
-                found = _looked_up(column, (other,), columns)
-                if found is not None:
-                    return found
+                result = _looked_up(column, (other,), columns)
+                if result is not None:
+                    return result
             return None
         case Among():
             return _looked_up(condition.value, condition.choices, columns)

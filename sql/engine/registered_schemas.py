@@ -42,11 +42,11 @@ class StatementSchemas:
         side = "key" if is_key else "value"
         if side in self.logged:
             return _columns_of(self.logged[side])
-        found = self._registered(topic, format_, is_key=is_key)
-        if found is not None:
-            fields = tuple(Field(each.name, each.type) for each in found)
+        result = self._registered(topic, format_, is_key=is_key)
+        if result is not None:
+            fields = tuple(Field(each.name, each.type) for each in result)
             self.answers[side] = str(StructType(fields))
-        return found
+        return result
 
     def _registered(
         self, topic: str, format_: FormatInfo, *, is_key: bool

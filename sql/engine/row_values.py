@@ -120,10 +120,10 @@ def _struct(type_: StructType, decimals: Preparing | None) -> Preparing:
     fields = [(each.name, _preparation(each.type, decimals)) for each in type_.fields]
 
     def prepare(struct: dict[str, object]) -> dict[str, object]:
-        found = {}
+        result = {}
         for name, preparing in fields:
             value = struct.get(name)
-            found[name] = value if value is None or preparing is None else preparing(value)
-        return found
+            result[name] = value if value is None or preparing is None else preparing(value)
+        return result
 
     return prepare

@@ -54,15 +54,15 @@ def _rate(found: Any) -> float:
 
 
 def _behind(sources: Any) -> int | None:
-    found = None
+    result = None
     for each in sources:
         end, latest = _tree(each.get("endOffset")), _tree(each.get("latestOffset"))
         if end is None or latest is None:
             continue
         read = dict(_places(end))
         left = (max(0, at - read.get(place, at)) for place, at in _places(latest))
-        found = (found or 0) + sum(left)
-    return found
+        result = (result or 0) + sum(left)
+    return result
 
 
 def _tree(offset: Any) -> Mapping[str, Any] | None:

@@ -81,16 +81,16 @@ def is_of_streams(name: str) -> bool:
 
 def for_streams(settings: Mapping[str, object]) -> dict[str, object]:
     """The settings for a StreamsApp."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name, value in settings.items():
         if name in WITHOUT_EFFECT:
             continue
         if name in CLIENT_NAMES:
             for prefix, names in SCOPES.items():
                 if name in names:
-                    found.setdefault(f"{prefix}{name}", value)
+                    result.setdefault(f"{prefix}{name}", value)
         elif name.startswith(CLIENT_PREFIXES):
-            found[name] = value
+            result[name] = value
         elif name.replace(".", "_") in STREAMS_NAMES or name in OLD_NAMES:
-            found[name.replace(".", "_")] = value
-    return found
+            result[name.replace(".", "_")] = value
+    return result

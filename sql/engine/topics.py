@@ -64,14 +64,14 @@ class Topics:
         configs: Mapping[str, str] | None = None,
     ) -> TopicShape:
         """Create a topic if it does not exist; an existing one must have the required size."""
-        found = self.shape(name)
-        if found is None:
+        result = self.shape(name)
+        if result is None:
             self._create(self._administration, name, partitions, replicas, configs or {})
-            found = self.shape(name)
-            assert found is not None, "the topic was just created"
-            return found
-        check_size(name, found, partitions=partitions, replicas=replicas)
-        return found
+            result = self.shape(name)
+            assert result is not None, "the topic was just created"
+            return result
+        check_size(name, result, partitions=partitions, replicas=replicas)
+        return result
 
     def delete(self, name: str) -> None:
         """Delete a topic; a missing topic is ignored."""
@@ -83,16 +83,16 @@ class Topics:
 
     def readers(self) -> dict[str, dict[str, int]]:
         """The consumers of each topic: groups, with the number of members that read it."""
-        found: dict[str, dict[str, int]] = {}
+        result: dict[str, dict[str, int]] = {}
         administration = self._administration
         groups = [each.group_id for each in administration.list_groups()]
         described = administration.describe_groups(groups).values if groups else {}
         for group_id, group in described.items():
             for member in group.members:
                 for topic in {each.topic for each in member.partitions}:
-                    counts = found.setdefault(topic, {})
+                    counts = result.setdefault(topic, {})
                     counts[group_id] = counts.get(group_id, 0) + 1
-        return found
+        return result
 
     def offsets(self, group_id: str, topic: str) -> list[tuple[int, int, int, int]]:
         """(partition, first, end, committed) of a group in a topic; 0 if there is no commit."""

@@ -102,9 +102,9 @@ class GroupRules:
             )
 
     def _strays(self, expression: ex.Expression, clause: str) -> list[ex.Expression]:
-        found: list[ex.Expression] = []
-        self._collect(expression, clause, found, outer=None)
-        return found
+        result: list[ex.Expression] = []
+        self._collect(expression, clause, result, outer=None)
+        return result
 
     def _collect(
         self, node: ex.Expression, clause: str, found: list[ex.Expression], *, outer: str | None
@@ -166,13 +166,13 @@ class AggregateCalls:
     def replaced(self, expressions: Sequence[ex.Expression]) -> Mapping[ex.Expression, ColumnValue]:
         """The columns of the aggregation's rows by the calls that they contain."""
         places = {call: n for n, call in enumerate(self.calls)}
-        found: dict[ex.Expression, ColumnValue] = {}
+        result: dict[ex.Expression, ColumnValue] = {}
         for expression in expressions:
             for call in aggregates_in(expression, self._functions):
                 full = with_argument(call, self._rowtime)
                 column = self.calls[full].column
-                found[call] = ColumnValue(places[full], column.name, column.type)
-        return found
+                result[call] = ColumnValue(places[full], column.name, column.type)
+        return result
 
     def _made(self, call: ex.Call) -> AggregateCall:
         typed = [self._analyser.typed(each) for each in call.arguments]

@@ -87,10 +87,10 @@ def plan_from_json(
 
     `missing` returns the overload that replaces a missing function.
     """
-    found = from_json(document, functions, missing)
-    if not isinstance(found, PlanNode):
+    result = from_json(document, functions, missing)
+    if not isinstance(result, PlanNode):
         raise SqlError("a plan cannot be read: it is not a step")
-    return found
+    return result
 
 
 def from_json(

@@ -58,12 +58,12 @@ class References:
 
     def source(self, alias: str) -> FromSource:
         """The source with an alias."""
-        found = self._by_alias.get(alias)
-        if found is None:
+        result = self._by_alias.get(alias)
+        if result is None:
             raise StatementFailed(
                 f"Failed to prepare statement: '{alias}' is not a valid stream/table name or alias."
             )
-        return found
+        return result
 
     def clashes(self, name: str) -> bool:
         """Whether several sources have a column with this name."""
@@ -137,14 +137,14 @@ class References:
 
 def names_in(expression: ex.Expression) -> list[ex.Name]:
     """The columns that an expression uses, without the variables of lambdas."""
-    found: list[ex.Name] = []
+    result: list[ex.Name] = []
     variables: set[str] = set()
     for node in walk(expression):
         if isinstance(node, ex.Lambda):
             variables.update(node.parameters)
         elif isinstance(node, ex.Name) and not (node.source is None and node.name in variables):
-            found.append(node)
-    return found
+            result.append(node)
+    return result
 
 
 def maybe_synthetic(name: str) -> bool:

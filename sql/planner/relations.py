@@ -57,13 +57,13 @@ def scan(source: FromSource, name: str, *, materialized: bool = False) -> Scan:
 
 def from_sources(names: list[tuple[str, str]], catalog: Catalog) -> list[FromSource]:
     """The sources of FROM; their names and aliases must be unique."""
-    found: list[FromSource] = []
+    result: list[FromSource] = []
     for name, alias in names:
         source = catalog.sources.get(name)
         if source is None:
             raise unknown_source(name, catalog)
-        if any(each.info.name == name for each in found):
-            if len(found) > 1:
+        if any(each.info.name == name for each in result):
+            if len(result) > 1:
                 raise StatementFailed(
                     "N-way joins do not support multiple occurrences of the same source. "
                     f"Source: '{name}'."
@@ -71,8 +71,8 @@ def from_sources(names: list[tuple[str, str]], catalog: Catalog) -> list[FromSou
             raise StatementFailed(
                 f"Can not join '{name}' to '{name}': self joins are not yet supported."
             )
-        found.append(FromSource(alias, source))
-    return found
+        result.append(FromSource(alias, source))
+    return result
 
 
 def unknown_source(name: str, catalog: Catalog, *, place: str | None = None) -> StatementFailed:

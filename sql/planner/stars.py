@@ -16,13 +16,13 @@ def expanded(
     selection: Selection, node: PlanNode, references: References, tree: JoinTree | None
 ) -> list[Selected]:
     """All columns of a SELECT; stars expand to the columns of the rows."""
-    found: list[Selected] = []
+    result: list[Selected] = []
     for item in selection.items:
         if isinstance(item, StarItem):
-            found.extend(_star(item.source, node, references, tree))
+            result.extend(_star(item.source, node, references, tree))
         else:
-            found.append(item)
-    return found
+            result.append(item)
+    return result
 
 
 def keying_step(node: PlanNode) -> PlanNode:
@@ -38,10 +38,10 @@ def _star(
     step = keying_step(node)
     if isinstance(step, Rekey):
         return _rekeyed_star(step)
-    found: list[Selected] = []
+    result: list[Selected] = []
     if source is None and tree is not None and tree.has_synthetic_key:
         key = node.shape.key[0].name
-        found.append(Selected(key, ex.Name(key)))
+        result.append(Selected(key, ex.Name(key)))
     for each in references.sources:
         if source not in (None, each.alias):
             continue
@@ -50,8 +50,8 @@ def _star(
         headers = (Column(header.name, header.type) for header in schema.headers)
         for column in (*schema.key, *bounds, *schema.value, *headers):
             name = joined_name(each.alias, column.name) if tree is not None else column.name
-            found.append(Selected(name, ex.Name(column.name, each.alias)))
-    return found
+            result.append(Selected(name, ex.Name(column.name, each.alias)))
+    return result
 
 
 def _rekeyed_star(step: Rekey) -> list[Selected]:

@@ -68,11 +68,11 @@ def _upgraded(node: PlanNode, old: Mapping[type[PlanNode], PlanNode]) -> PlanNod
             return replace(node, earlier_rows=rows)
         case Aggregate():
             group = old.get(Aggregate)
-            found = replace(node, input=_upgraded(node.input, old))
+            result = replace(node, input=_upgraded(node.input, old))
             if not isinstance(group, Aggregate):
-                return found
+                return result
             rows = _earlier(group.earlier_rows, group.input.shape.row, node.input.shape.row)
-            return replace(found, earlier_rows=rows)
+            return replace(result, earlier_rows=rows)
         case Filter() | Project() | Explode() | Rekey() | Sink():
             return replace(node, input=_upgraded(node.input, old))
         case _:

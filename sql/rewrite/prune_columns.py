@@ -163,11 +163,11 @@ def _join(node: Join, needed: frozenset[int]) -> _Pruned:
 
 
 def _side(join: Join, node: PlanNode, needed: frozenset[int], which: str) -> _Pruned:
-    found = _pruned(node, needed, joined=True)
+    result = _pruned(node, needed, joined=True)
     is_stored = isinstance(join, StreamJoin) or _has_new_key(node)
     if node.shape.is_table or not is_stored:
-        return found
-    return _only(found, needed, f"{join.name}/{which}Columns")
+        return result
+    return _only(result, needed, f"{join.name}/{which}Columns")
 
 
 def _only(below: _Pruned, needed: frozenset[int], name: str) -> _Pruned:

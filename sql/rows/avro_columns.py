@@ -110,10 +110,10 @@ def avro_type(node: AvroType, *, upper: bool = True) -> DataType:
     node = node.present or node
     if node.logical == "decimal" and node.kind in ("bytes", "fixed"):
         return _decimal(node)
-    if (found := _LOGICAL.get((node.kind, node.logical))) is not None:
-        return found
-    if (found := _KINDS.get(node.kind)) is not None:
-        return found
+    if (result := _LOGICAL.get((node.kind, node.logical))) is not None:
+        return result
+    if (result := _KINDS.get(node.kind)) is not None:
+        return result
     if node.element is not None:
         if node.kind == "array" and is_map_entry(node.element):
             # Keys in Connect may have any type; columns read them as strings.

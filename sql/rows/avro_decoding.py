@@ -111,15 +111,15 @@ class _Columns:
         fields = {id(_found(names, each.name)): each for each in data_type.fields}
         empty = dict.fromkeys(each.name for each in data_type.fields)
         nothing = self._program.constant("empty", empty)
-        found: list[tuple[Place | None, str]] = []
+        result: list[tuple[Place | None, str]] = []
         for each in present:
             field = fields.get(id(each))
             if field is None:
-                found.append((None, f"{nothing}.copy()"))
+                result.append((None, f"{nothing}.copy()"))
             else:
                 inner = Place(field.type, f"{wanted.path}.{field.name}")
-                found.append((inner, f"{{**{nothing}, {field.name!r}: {x}}}"))
-        return found
+                result.append((inner, f"{{**{nothing}, {field.name!r}: {x}}}"))
+        return result
 
 
 def _made(

@@ -70,9 +70,9 @@ def _other(kind: str, value: Any) -> Any:
     match kind:
         case "int" | "long":
             end = INT_END if kind == "int" else LONG_END
-            if not -end <= (found := index(value)) < end:
+            if not -end <= (result := index(value)) < end:
                 raise SerdeError(f"{value} is out of the range of Avro's {kind}")
-            return found
+            return result
         case "float" | "double":
             return value  # packing refuses it
         case "string" if isinstance(value, str):
@@ -190,13 +190,13 @@ def _parts(
 
 
 def _without_column(field: AvroField, path: str) -> bytes:
-    found = default_bytes(field)
-    if found is None:
+    result = default_bytes(field)
+    if result is None:
         raise SchemaError(
             f'the Avro schema has a field "{path}{field.name}" that has no column',
             hint="add a default to the field, or make it nullable",
         )
-    return found
+    return result
 
 
 def _null_refusal(path: str) -> Callable[[], NoReturn]:

@@ -64,14 +64,14 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 def decode_json(data: bytes) -> object:
     """Decode any JSON, with numbers as int or Decimal; Mismatch if it is invalid."""
     try:
-        found: object = _decode(data)
+        result: object = _decode(data)
     except RecursionError:
         raise Mismatch("it is nested too deeply") from None
     except DecimalException:
         raise Mismatch("a number is too large") from None
     except (msgspec.MsgspecError, ValueError) as error:
         raise Mismatch(str(error)) from None
-    return found
+    return result
 
 
 def coercion_of(data_type: DataType) -> Coercion:
@@ -222,13 +222,13 @@ def _map_coercion(data_type: MapType, coercion: Coercion) -> Coercion:
     def coerce(value: object) -> dict[str, object]:
         if not isinstance(value, dict):
             raise refusal(value, data_type)
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for key, each in value.items():
             try:
-                found[key] = None if each is None else coercion(each)
+                result[key] = None if each is None else coercion(each)
             except ValueError as error:
                 raise inside(f".{key}", error) from None
-        return found
+        return result
 
     return coerce
 

@@ -107,8 +107,8 @@ def encoding_of(data_type: DataType) -> Encoding:
 
 def _function(text: str, names: dict[str, object]) -> Callable[[Row], bytes]:
     exec(compile(text, "<generated JSON encoder>", "exec"), names)
-    found: Callable[[Row], bytes] = names["encode"]  # type: ignore[assignment]
-    return found
+    result: Callable[[Row], bytes] = names["encode"]  # type: ignore[assignment]
+    return result
 
 
 def _expression(data_type: DataType, value: str, other: str) -> str:
@@ -190,17 +190,17 @@ def _map_encoding(data_type: MapType, encoding: Encoding) -> Encoding:
             return None
         if not isinstance(value, dict):
             raise _refusal(value, data_type)
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for key, each in value.items():
             if key is None:
                 key = "null"  # as ksqlDB writes it; keys in JSON are strings
             if not isinstance(key, str):
                 raise _refusal(key, "a key of a MAP in JSON")
             try:
-                found[key] = encoding(each)
+                result[key] = encoding(each)
             except ValueError as error:
                 raise inside(f".{key}", error) from None
-        return found
+        return result
 
     return encode
 
@@ -213,12 +213,12 @@ def _struct_encoding(data_type: StructType, fields: tuple[Field, ...]) -> Encodi
             return None
         if not isinstance(value, dict):
             raise _refusal(value, data_type)
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for name, encoding in prepared:
             try:
-                found[name] = encoding(value.get(name))
+                result[name] = encoding(value.get(name))
             except ValueError as error:
                 raise inside(f".{name}", error) from None
-        return found
+        return result
 
     return encode

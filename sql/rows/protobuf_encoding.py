@@ -58,8 +58,8 @@ def row_writer(
     fields = encoding.function(message_class.DESCRIPTOR, Place(tuple(columns), ""))
 
     def write(row: Row) -> bytes:
-        found: bytes = prefix + message_class(**fields(row)).SerializeToString()
-        return found
+        result: bytes = prefix + message_class(**fields(row)).SerializeToString()
+        return result
 
     return write
 
@@ -156,15 +156,15 @@ def _members(
 ) -> list[tuple[Member, str, Place]]:
     by_name: dict[str, Member] = {union_name(each): each for each in unions(message)}
     by_name |= {each.name: each for each in fields_outside(message)}
-    found: list[tuple[Member, str, Place]] = []
+    result: list[tuple[Member, str, Place]] = []
     for name, each in zip(names, columns, strict=True):
         if each.name not in by_name:
             raise SchemaError(
                 f'the Protobuf message "{message.full_name}" lacks field "{path}{each.name}"',
                 hint=f"its fields are {', '.join(by_name)}",
             )
-        found.append((by_name[each.name], name, Place(each.type, path + each.name)))
-    return found
+        result.append((by_name[each.name], name, Place(each.type, path + each.name)))
+    return result
 
 
 def _decimal_writer(wanted: DecimalType) -> Convert:

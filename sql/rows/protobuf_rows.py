@@ -166,8 +166,8 @@ class _ProtobufCodec:
                 message_class.FromString,
                 row_reader(message_class.DESCRIPTOR, columns),
             )
-            known[indexes] = found = lambda content: project(parse(content))
-            return found
+            known[indexes] = result = lambda content: project(parse(content))
+            return result
 
         def decode(data: bytes) -> Row:
             start, indexes = PREFIX_BYTES + 1, FIRST_MESSAGE

@@ -74,10 +74,10 @@ def time_fields(milliseconds: int) -> dict[str, int]:
 
 def timestamp_of(message: Message) -> int:
     """Milliseconds since 1970 of a google.protobuf.Timestamp."""
-    found = int(message.seconds * 1000 + message.nanos // NANOS_PER_MS)
-    if not -INT64 <= found < INT64:
+    result = int(message.seconds * 1000 + message.nanos // NANOS_PER_MS)
+    if not -INT64 <= result < INT64:
         raise SerdeError(f"invalid timestamp: {message.seconds} seconds")
-    return found
+    return result
 
 
 def timestamp_fields(milliseconds: int) -> dict[str, int]:

@@ -124,12 +124,12 @@ class Cluster:
             raise Refused(NOT_FOUND, f"This endpoint is disabled: {setting} is false")
 
     def _other(self, host: str) -> OtherServer:
-        found = self._others.get(host)
-        if found is None:
+        result = self._others.get(host)
+        if result is None:
             if len(self._others) >= HOSTS_MAX:
                 raise Refused(BAD_REQUEST, f"Too many servers: at most {HOSTS_MAX} are tracked")
-            found = self._others[host] = OtherServer()
-        return found
+            result = self._others[host] = OtherServer()
+        return result
 
     # --- responses ------------------------------------------------------------------------------
 
@@ -172,19 +172,19 @@ class Cluster:
             other.alive, other.changed_ms = alive, self._clock.now_ms()
 
     def _stores_of_queries(self) -> dict[str, object]:
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for query_id, each in list(self._engine.commands.running.items()):
             metrics, group = query_metrics(each.runtime), each.runtime.application_id
             following = {store for store, _ in metrics.standbys}
             stores = {each.store for each in metrics.stores}
             copied = {(f"{group}-{store}-changelog", number) for store, number in metrics.standbys}
-            found[query_id] = {
+            result[query_id] = {
                 "activeStores": sorted(stores - following),
                 "activePartitions": _places(metrics.inputs),
                 "standByStores": sorted(following),
                 "standByPartitions": _places(copied),
             }
-        return found
+        return result
 
     def _lags(self) -> Mapping[str, object]:
         if not self._engine.config.flag(LAGS):

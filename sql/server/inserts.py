@@ -88,19 +88,19 @@ def _failed(error: Exception) -> dict[str, Json]:
 def _values(target: SourceInfo, row: Mapping[str, object]) -> dict[str, object]:
     """The row's values by column; unknown names are ignored."""
     columns = {each.name: each for each in (*target.schema.key, *target.schema.value, ROWTIME)}
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name, value in row.items():
         column = columns.get(_column_name(name))
         if column is None:
             continue
         try:
-            found[column.name] = typed_value(value, column.type)
+            result[column.name] = typed_value(value, column.type)
         except NotCoercible as error:
             raise StatementFailed(
                 f"Can't coerce a field of type {type(value).__name__} into type {column.type}"
                 f" for column `{column.name}`"
             ) from error
-    return found
+    return result
 
 
 def _column_name(name: str) -> str:

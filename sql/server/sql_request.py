@@ -63,22 +63,22 @@ def sql_request(content: Mapping[str, object]) -> SqlRequest:
 
 def text_of(content: Mapping[str, object], name: str) -> str:
     """A string member, or None."""
-    found = content.get(name)
-    if found is None:
+    result = content.get(name)
+    if result is None:
         return ""
-    if not isinstance(found, str):
+    if not isinstance(result, str):
         raise Refused(BAD_REQUEST, f'"{name}" must be a string')
-    return found
+    return result
 
 
 def _mapping(content: Mapping[str, object], name: str) -> dict[str, object]:
     """Settings or variables by name; the values must be scalars."""
-    found = content.get(name)
-    if found is None:
+    result = content.get(name)
+    if result is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise Refused(BAD_REQUEST, f'"{name}" must be an object')
-    for key, value in found.items():
+    for key, value in result.items():
         if isinstance(value, dict | list):
             raise Refused(BAD_REQUEST, f'"{key}" in "{name}" must be a single value')
-    return found
+    return result

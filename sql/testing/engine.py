@@ -150,11 +150,11 @@ class TestEngine:
 
 def known_settings(settings: Mapping[str, object]) -> dict[str, object]:
     """The settings that a server has; cases may contain settings of ksqlDB's test runner."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name, value in settings.items():
         try:
             SqlConfig({name: value})
         except SqlError:
             continue
-        found[name] = value
-    return found
+        result[name] = value
+    return result

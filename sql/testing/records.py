@@ -116,17 +116,17 @@ def _is_empty(side: TopicSide, value: object) -> bool:
 def _read_json(side: TopicSide, data: bytes) -> object:
     """Plain JSON; only numbers of DOUBLE columns are floats, others keep their digits."""
     try:
-        found = json.loads(data, parse_float=Decimal)
+        result = json.loads(data, parse_float=Decimal)
     except ValueError as error:
         raise SerdeError(f"this is not JSON: {data!r}") from error
     if side.is_alone(side.columns):
-        return _typed_json(found, side.columns[0].type)
-    if not isinstance(found, dict):
-        return found
+        return _typed_json(result, side.columns[0].type)
+    if not isinstance(result, dict):
+        return result
     types = {column.name: column.type for column in side.columns}
     return {
         name: _typed_json(value, types[name]) if name in types else value
-        for name, value in found.items()
+        for name, value in result.items()
     }
 
 

@@ -126,12 +126,12 @@ class RestEnvironment:
             reader.assign(places)
             reader.seek_to_beginning(places)
             ends = reader.end_offsets(places)
-            found: list[list[TopicRecord]] = [[] for _ in places]
+            result: list[list[TopicRecord]] = [[] for _ in places]
             while any(reader.position(place) < ends[place] for place in places):
                 for each in reader.poll(POLL_MS):
                     record = TopicRecord(each.key, each.value, each.timestamp_ms, each.headers)
-                    found[each.partition].append(record)
-            return found
+                    result[each.partition].append(record)
+            return result
 
     # --- requests ---------------------------------------------------------------------------
 

@@ -159,10 +159,10 @@ class Script:
         value = value_serde(source.value_format, schema.value, registry).deserialize(
             source.topic, record.value
         )
-        found: dict[str, object] = {ROWTIME.name: record.timestamp_ms}
-        found.update(_named(schema.key, plain))
-        found.update(_named(schema.value, value))
-        return found
+        result: dict[str, object] = {ROWTIME.name: record.timestamp_ms}
+        result.update(_named(schema.key, plain))
+        result.update(_named(schema.value, value))
+        return result
 
     def _assert_source(self, created: st.CreateSource) -> None:
         source = self._source(created.name)

@@ -113,15 +113,15 @@ class SparkEnvironment:
     def records(self, topics: Iterable[str]) -> dict[str, list[TopicRecord]]:
         """All committed records of topics."""
         places = [TopicPartition(topic, 0) for topic in topics]
-        found: dict[str, list[TopicRecord]] = {place.topic: [] for place in places}
+        result: dict[str, list[TopicRecord]] = {place.topic: [] for place in places}
         self._reader.assign(places)
         self._reader.seek_to_beginning(places)
         ends = self._reader.end_offsets(places)
         while any(self._reader.position(place) < ends[place] for place in places):
             for each in self._reader.poll(POLL_MS):
                 record = TopicRecord(each.key, each.value, each.timestamp_ms, each.headers)
-                found[each.topic].append(record)
-        return found
+                result[each.topic].append(record)
+        return result
 
     # --- queries ----------------------------------------------------------------------------
 
@@ -151,11 +151,11 @@ class SparkEnvironment:
 
 def _end_offsets(progress: Mapping[str, Any]) -> dict[str, int]:
     """The end offsets of each topic in Spark's report of a batch."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for source in progress.get("sources", ()):
         for topic, partitions in json.loads(source["endOffset"]).items():
-            found[topic] = partitions["0"]
-    return found
+            result[topic] = partitions["0"]
+    return result
 
 
 @contextmanager

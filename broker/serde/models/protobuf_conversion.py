@@ -163,8 +163,8 @@ class _Writing:
 
 def _member(message: Descriptor, field: FieldShape) -> Member:
     is_union = isinstance(inner_of(field.shape), UnionShape)
-    found: Member = (message.oneofs_by_name if is_union else message.fields_by_name)[field.name]
-    return found
+    result: Member = (message.oneofs_by_name if is_union else message.fields_by_name)[field.name]
+    return result
 
 
 # Any: only the shape knows the type of the values.

@@ -191,9 +191,9 @@ def _field(model: ModelShape, field: FieldShape, number: int) -> Iterator[str]:
 
 
 def _single(model: ModelShape, field: FieldShape, shape: Shape) -> str:
-    found = type_name(shape)
-    if found:
-        return found
+    result = type_name(shape)
+    if result:
+        return result
     what = {
         ArrayShape: "list in a list, map or union",
         MapShape: "map in a list, map or union",

@@ -111,10 +111,10 @@ class HttpSchemaRegistry:
     ) -> int:
         """Delete one version; permanently only if it was soft deleted before."""
         path = f"/subjects/{_part(subject)}/versions/{_version(version)}"
-        found = self._request("DELETE", path, query=_flags(permanent=permanent))
-        if type(found) is not int:
+        result = self._request("DELETE", path, query=_flags(permanent=permanent))
+        if type(result) is not int:
             raise _unexpected("a version")
-        return found
+        return result
 
     def incompatibilities(
         self, subject: str, schema: Schema, version: int = LATEST, *, normalize: bool = False
@@ -188,10 +188,10 @@ class HttpSchemaRegistry:
         query: Mapping[str, str] | None = None,
         body: object = None,
     ) -> JsonObject:
-        found = self._request(method, path, query=query, body=body)
-        if not isinstance(found, dict):
+        result = self._request(method, path, query=query, body=body)
+        if not isinstance(result, dict):
             raise _unexpected("an object")
-        return found
+        return result
 
 
 def _part(name: str) -> str:

@@ -80,12 +80,12 @@ class RegistryTransport:
         content = None if body is None else orjson.dumps(body)
         failures = 0
         while True:
-            found = self._round(method, path, query or {}, content)
-            if not isinstance(found, RegistryError):
-                return found
+            result = self._round(method, path, query or {}, content)
+            if not isinstance(result, RegistryError):
+                return result
             failures += 1
             if failures > self._options.retries:
-                raise found
+                raise result
             with self._waiting:
                 self._clock.wait(self._waiting, self._backoff.delay_ms(failures))
 
@@ -196,10 +196,10 @@ def _parsed(url: str, answer: bytes) -> object:
     if not answer:
         return None
     try:
-        found: object = orjson.loads(answer)
+        result: object = orjson.loads(answer)
     except orjson.JSONDecodeError as error:
         raise _no_registry(url) from error
-    return found
+    return result
 
 
 def _no_registry(url: str) -> RegistryError:

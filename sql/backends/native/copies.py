@@ -42,9 +42,9 @@ def _of_struct(fields: dict[str, Copy | None]) -> Copy:
     def copied(value: dict[str, object] | None) -> dict[str, object] | None:
         if value is None:
             return None
-        found = {**value}
+        result = {**value}
         for name, copy in changing.items():
-            found[name] = copy(found.get(name))
-        return found
+            result[name] = copy(result.get(name))
+        return result
 
     return copied

@@ -288,15 +288,15 @@ class ExpressionWriter:
         operand = self.code(first.left)
         if operand.atom:
             return [self._truth(each) for each in nodes]
-        name, found = self._names.fresh("t"), []
+        name, result = self._names.fresh("t"), []
         left = PythonCode(f"({name} := {operand.text})", nullable=operand.nullable)
         for node in nodes:
             if isinstance(node, Comparing) and node.left is first.left:
-                found.append(self._comparisons.compared(node, left))
+                result.append(self._comparisons.compared(node, left))
                 left = PythonCode(name, nullable=operand.nullable, atom=True)
             else:
-                found.append(self._truth(node))
-        return found
+                result.append(self._truth(node))
+        return result
 
     def _array(self, node: NewArray) -> PythonCode:
         parts = [self._guarded(self.code(each)).text for each in node.elements]

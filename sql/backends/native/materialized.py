@@ -151,29 +151,29 @@ def stored_rows_of(plan: PlanNode, context: StepContext) -> Materialized | None:
         return materialized(plan, context)
     if not plan.input.shape.is_table:
         return None
-    found = materialized(plan.input, context)
-    if found is None:
+    result = materialized(plan.input, context)
+    if result is None:
         store = context.name_of(plan, MATERIALIZED_SUFFIX)
-        found = Materialized(store, plan.input.shape, lambda key, row: row)
-    return found
+        result = Materialized(store, plan.input.shape, lambda key, row: row)
+    return result
 
 
 def add_queryable(
     plan: PlanNode, context: StepContext, tap: Tap | None = None
 ) -> Materialized | None:
     """Add a persistent query to the topology; returns its stored rows, if it is a table."""
-    found = stored_rows_of(plan, context)
+    result = stored_rows_of(plan, context)
     if not isinstance(plan, Sink):
         assert isinstance(plan, Scan), "only source tables are kept without being written"
         lower(plan, context)
-        return found
+        return result
     find_used_columns(plan, context)
-    if found is not None and found.store == context.name_of(plan, MATERIALIZED_SUFFIX):
-        changes = _stored_table(plan, found, context).to_stream()
+    if result is not None and result.store == context.name_of(plan, MATERIALIZED_SUFFIX):
+        changes = _stored_table(plan, result, context).to_stream()
         written(plan, changes if tap is None else then(changes, TAP, tap), context)
     else:
         written(plan, lower_result(plan.input, context, tap), context)
-    return found
+    return result
 
 
 def _stored_table(plan: Sink, found: Materialized, context: StepContext) -> RowTable:

@@ -44,8 +44,8 @@ def _parser(column: TimestampColumn) -> Callable[[object], int]:
     call = parse.call  # type: ignore[union-attr]
 
     def read(text: object) -> int:
-        found = call(text, pattern)
-        assert isinstance(found, int)
-        return found
+        result = call(text, pattern)
+        assert isinstance(result, int)
+        return result
 
     return read

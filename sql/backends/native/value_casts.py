@@ -65,9 +65,9 @@ def cast_function(given: DataType, wanted: DataType) -> Cast | None:
             )
         case StructType(), StructType():
             return _struct_cast(given, wanted)
-    found = CASTS.get(("DECIMAL" if isinstance(given, DecimalType) else given, wanted))
-    assert found is not None, f"no cast of {given} to {wanted}"
-    return found
+    result = CASTS.get(("DECIMAL" if isinstance(given, DecimalType) else given, wanted))
+    assert result is not None, f"no cast of {given} to {wanted}"
+    return result
 
 
 def _unchanged(value: object) -> object:

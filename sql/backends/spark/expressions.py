@@ -92,10 +92,10 @@ class _Writer:
         """The SQL of an expression."""
         if not isinstance(expression, Constant) and _is_constant(expression):
             return _computed(expression)
-        found: SqlCode = self._writers[type(expression)](self, expression)
-        if len(found.text) > TEXT_MAX:
+        result: SqlCode = self._writers[type(expression)](self, expression)
+        if len(result.text) > TEXT_MAX:
             raise NotNative("the expression is too large")
-        return found
+        return result
 
     def _constant(self, node: Constant) -> SqlCode:
         return constant(node.value, node.type)

@@ -69,25 +69,25 @@ class LogEnds:
         else:
             names = list(self._options.topics)
         described = self._admin.describe_topics(names)
-        found = set()
+        result = set()
         for name in names:
             error = described.errors.get(name)
             if error is not None and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise error
             if error is None:
-                found |= {TopicPartition(name, number) for number in described[name].partitions}
-        return found
+                result |= {TopicPartition(name, number) for number in described[name].partitions}
+        return result
 
     def existing(self) -> set[TopicPartition]:
         """Like `partitions`; but named topics must exist."""
-        found = self.partitions()
-        missing = set(self._options.topics) - {tp.topic for tp in found}
+        result = self.partitions()
+        missing = set(self._options.topics) - {tp.topic for tp in result}
         if missing:
             names = ", ".join(f'"{name}"' for name in sorted(missing))
             raise ConfigError(
                 f"topics do not exist: {names}", hint='create them first, or correct "topics"'
             )
-        return found
+        return result
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The start offsets."""

@@ -83,7 +83,7 @@ def of_tree(tree: object, what: str, *, least: int = 0) -> dict[TopicPartition, 
     hint = 'use the form {"topic": {"partition": offset}}, as in {"orders": {"0": 12, "1": 0}}'
     if not isinstance(tree, Mapping):
         raise ConfigError(f'"{what}" has no offsets: {tree!r}', hint=hint)
-    found: dict[TopicPartition, int] = {}
+    result: dict[TopicPartition, int] = {}
     for topic, partitions in tree.items():
         if topic == PACKING:
             continue
@@ -94,8 +94,8 @@ def of_tree(tree: object, what: str, *, least: int = 0) -> dict[TopicPartition, 
                 raise ConfigError(f'"{what}" has partition {number!r} of "{topic}"', hint=hint)
             if type(offset) is not int or not least <= offset <= OFFSET_MAX:
                 raise ConfigError(f'"{what}" has offset {offset!r} for {topic}-{number}', hint=hint)
-            found[TopicPartition(topic, int(number))] = offset
-    return found
+            result[TopicPartition(topic, int(number))] = offset
+    return result
 
 
 def of_text(text: str, what: str, *, least: int = 0) -> dict[TopicPartition, int]:

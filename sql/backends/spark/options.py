@@ -192,7 +192,7 @@ def _client(options: dict[str, str], *configs: type[object]) -> dict[str, object
     """Settings with the prefix, converted to the types of their defaults."""
     # Each class is a dataclass, which mypy does not know for type[object].
     known = {item.name: item for config in configs for item in fields(config)}  # type: ignore[arg-type]
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name in [name for name in options if name.startswith(PREFIX)]:
         text = options.pop(name)
         setting = name.removeprefix(PREFIX).replace(".", "_")
@@ -203,8 +203,8 @@ def _client(options: dict[str, str], *configs: type[object]) -> dict[str, object
         if setting not in known:
             refuse_unknown({setting: text}, *configs)
         default = known[setting].default
-        found[setting] = _typed(name, text, default)
-    return found
+        result[setting] = _typed(name, text, default)
+    return result
 
 
 def _typed(name: str, text: str, default: object) -> object:

@@ -201,12 +201,12 @@ def _window(window: WindowSpec) -> tuple[Any, int]:
 
 def _results(step: Aggregate) -> list[Any]:
     """The columns that Spark computes; see GroupOutput."""
-    found: list[Any] = []
+    result: list[Any] = []
     first = 0
     for place, call in enumerate(step.calls):
-        found += _result(place, call, f"a{first}")
+        result += _result(place, call, f"a{first}")
         first += len(call.arguments)
-    return found
+    return result
 
 
 def _result(place: int, call: AggregateCall, argument: str) -> list[Any]:

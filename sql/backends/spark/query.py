@@ -355,14 +355,14 @@ def _repartition_topics(prepared: Sequence[PreparedJob]) -> tuple[str, ...]:
 
 def _readers(prepared: Sequence[PreparedJob], *, has_stores: bool) -> dict[str, list[str]]:
     """The sub-topologies that read each topic, with or without stores."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for each in prepared:
         for sub in each.layout.topology.sub_topologies:
             if bool(sub.stores) is has_stores:
                 name = f"{each.job.application_id}{SEPARATOR}{sub.number}"
                 for topic in each.layout.source_topics[sub.number]:
-                    found.setdefault(topic, []).append(name)
-    return found
+                    result.setdefault(topic, []).append(name)
+    return result
 
 
 def _with_tasks(records: Any, readers: Mapping[str, list[str]]) -> Any:

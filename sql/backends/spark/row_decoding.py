@@ -164,8 +164,8 @@ class RowDecoder:
     def _read_carefully(
         self, keys: Sequence[bytes | None], values: Sequence[bytes | None]
     ) -> _Decoded:
-        found, topic = _Decoded(kept=[]), self._scan.topic
-        assert found.kept is not None
+        result, topic = _Decoded(kept=[]), self._scan.topic
+        assert result.kept is not None
         for place, (key, value) in enumerate(zip(keys, values, strict=True)):
             try:
                 read = self._key.deserialize(topic, key), self._value.deserialize(topic, value)
@@ -173,10 +173,10 @@ class RowDecoder:
                 if self._fail_on_error:
                     raise
                 continue
-            found.keys.append(read[0])
-            found.values.append(read[1])
-            found.kept.append(place)
-        return found
+            result.keys.append(read[0])
+            result.values.append(read[1])
+            result.kept.append(place)
+        return result
 
     def _timed(self, found: _Decoded, batch: Any) -> _Decoded:
         """Only records that have a time, with it."""

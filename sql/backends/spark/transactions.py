@@ -72,10 +72,10 @@ def _begin_transaction(part: TaskBatch, options: SinkOptions, topic: str) -> Rec
     try:
         # This ends the transaction of an earlier attempt; only then the marker is reliable.
         opened.init_transactions()
-        found = written_mark(part, options)
-        if found is not None:
+        result = written_mark(part, options)
+        if result is not None:
             opened.close()
-            return found
+            return result
         partition_count(opened, topic)  # the marker belongs to it: it must exist
         _mark(opened, part, topic)
     except BaseException:

@@ -156,14 +156,14 @@ def partition_count(producer: RecordProducer, topic: str) -> int:
 
 def digest_of(batches: Iterable[Any]) -> RowDigest:
     """The digest of rows that are not written."""
-    found = RowDigest()
+    result = RowDigest()
     for batch in batches:
         has_key = "key" in batch.schema.names
-        found.add(
+        result.add(
             binary_list(batch.column("key")) if has_key else None,
             binary_list(batch.column("value")),
         )
-    return found
+    return result
 
 
 def binary_list(column: Any) -> list[bytes | None]:
