@@ -12,7 +12,7 @@ ManyRow = tuple[bytes | None, bytes | None, Headers, int | None, int | None]
 
 
 class BulkProducer(Producer, Protocol):
-    """A producer that takes many records in one call."""
+    """A producer that accepts many records in one call."""
 
     def send_many(
         self, topic: str, rows: Sequence[ManyRow], deliveries: list[Delivery | None]

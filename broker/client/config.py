@@ -191,7 +191,7 @@ def take(cls: type[T], options: dict[str, object]) -> T:
 
 
 def _typed(name: str, value: object, declared: object) -> object:
-    """A value as the type of its setting; strings, from files and flags, are parsed."""
+    """A value converted to the type of its setting; strings, from files and flags, are parsed."""
     kinds = set(get_args(declared) if isinstance(declared, UnionType) else (declared,))
     kinds.discard(NoneType)
     if str in kinds:

@@ -366,7 +366,7 @@ class Sender:
             return True  # it was queued after the check of the producer id; the next round has one
         if sequences.restart_wanted and not batch.uncertain:
             return True
-        # A broker accepts any sequence of a producer that it does not know: the second batch must
+        # A broker accepts any sequence number of an unknown producer: the second batch must
         # wait until the first one is accepted. Retried batches are sent one by one, too.
         alone = batch.has_sequence or queue.accepted_producer != sequences.producer
         return alone and bool(queue.in_flight)

@@ -226,7 +226,7 @@ class _Decoder:
 def _unknown(what: str) -> SqlError:
     return SqlError(
         f"a plan cannot be read: this version does not support {what}",
-        hint="a newer version has written it: start a newer server",
+        hint="a newer version of the server wrote the plan: upgrade this server",
     )
 
 
