@@ -41,7 +41,7 @@ class SqlClient:
         password: str = "",
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Nothing is sent yet; `transport` replaces the network."""
+        """Does not connect yet; `transport` replaces the network."""
         self.url = (url if "://" in url else f"http://{url}").rstrip("/")
         try:
             self._http = httpx.Client(

@@ -292,7 +292,7 @@ class AppRuntime:
         supervisor: Supervisor,
         retry: RetryPolicy,
     ) -> None:
-        """Nothing runs before `start`; `build` is called at each start."""
+        """Call `start` to run it; `build` is called at each start."""
         self._application_id = application_id
         self._build = build
         self._target = target

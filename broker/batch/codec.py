@@ -153,7 +153,7 @@ def _check_client_fields(header: BatchHeader) -> None:
 
 
 class RecordFacts(NamedTuple):
-    """What a walk over the records of a batch collects: first and last time, null keys."""
+    """Statistics of the records of a batch: first and last timestamp, null keys."""
 
     first_timestamp_ms: int
     last_timestamp_ms: int
@@ -274,7 +274,7 @@ def decode_rows(
     *,
     bytes_max: int | None = None,
 ) -> list[T]:
-    """As `decode_records`, to named tuples that begin with `prefix` and continue as Record does."""
+    """Like `decode_records`, to named tuples of `prefix` and the fields of Record."""
     header, data = _section(view, position, bytes_max)
     try:
         return _native.decode_rows(data, _section_of(header), row_type, prefix)
@@ -283,7 +283,7 @@ def decode_rows(
 
 
 def decode_lists(view: Buffer, position: int = 0, *, bytes_max: int | None = None) -> Lists:
-    """As `decode_records`, in one list per field; the headers are None when there are none."""
+    """Like `decode_records`, but one list per field; the headers are None when there are none."""
     header, data = _section(view, position, bytes_max)
     try:
         return _native.decode_lists(data, _section_of(header))

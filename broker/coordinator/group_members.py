@@ -114,7 +114,7 @@ class Members:
         self._static: dict[str, str] = {}
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of members."""
         return len(self._members)
 
     def __iter__(self) -> Iterator[ClassicMember]:

@@ -141,7 +141,7 @@ class TopicCatalog:
         self.has_changes = concurrency.Event()
 
     def __len__(self) -> int:
-        """How many topics there are."""
+        """The number of topics."""
         return len(self._topics)
 
     def load(self) -> None:

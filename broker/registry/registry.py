@@ -45,7 +45,7 @@ class Registry:
         replication_factor: int = 1,
         default_level: CompatibilityLevel = CompatibilityLevel.BACKWARD,
     ) -> None:
-        """Nothing is read or written before `start`."""
+        """Topics are read and written only after `start`."""
         self._state = RegistryState()
         self._parser = SchemaParser(self._state)
         self._registrar = Registrar(self._state, self._parser, default_level)

@@ -94,7 +94,7 @@ class FrameReader:
         return self._frame is not None
 
     def space(self) -> memoryview:
-        """Where to receive next."""
+        """The buffer for the next received bytes."""
         if self._frame is not None:
             return self._view[self._end : self._size]
         shared = self._view = self._pool.shared

@@ -38,7 +38,7 @@ class Statistic:
     last_ms: int
 
     def __str__(self) -> str:
-        """As ksqlDB prints it."""
+        """The format of ksqlDB."""
         digits = 0 if self.value == round(self.value) else 2
         return f"{self.name:>16}:{self.value:10.{digits}f} "
 

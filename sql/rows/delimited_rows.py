@@ -67,11 +67,11 @@ class DelimitedRows:
         return DelimitedRowSerde(columns, delimiter)
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """There is none."""
+        """Raises an error: the format has no schema."""
         no_schema(self.name)
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """There are none."""
+        """Raises an error: the format has no schema."""
         no_schema(self.name)
 
 

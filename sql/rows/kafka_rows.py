@@ -51,11 +51,11 @@ class KafkaRows:
         return KafkaRowSerde(SERDES[columns[0].type])
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """There is none."""
+        """Raises an error: the format has no schema."""
         no_schema(self.name)
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """There are none."""
+        """Raises an error: the format has no schema."""
         no_schema(self.name)
 
 

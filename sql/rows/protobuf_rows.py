@@ -91,11 +91,11 @@ class ProtobufNosrRows:
         return _PlainRows(columns, options)
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """There is none in a registry."""
+        """Raises an error: the format has no schema in a registry."""
         no_schema(self.name)
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """There are none."""
+        """Raises an error: the format has no schema in a registry."""
         no_schema(self.name)
 
 

@@ -17,7 +17,7 @@ class SqlServer(HttpServer):
     """
 
     def __init__(self, engine: Engine, *, listen: str = LISTEN, cluster_id: str = "") -> None:
-        """Nothing listens before `start`; `cluster_id` is only used for responses."""
+        """Call `start` to listen; `cluster_id` is only used for responses."""
         self._endpoints = SqlEndpoints(engine, cluster_id=cluster_id)
         application = sql_application(self._endpoints)
         super().__init__(

@@ -49,7 +49,7 @@ class RegistryTransport:
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
-        """Nothing is sent yet; an invalid URL is a ConfigError."""
+        """Does not connect yet; an invalid URL is a ConfigError."""
         self._urls = [_checked(url) for url in urls]
         if not self._urls:
             raise ConfigError("a registry needs at least one URL")

@@ -51,7 +51,7 @@ class DatagenConnector(SourceConnector):
         return DatagenTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """As many tasks as allowed, each with its number."""
+        """Uses all `max_tasks`, each with its index."""
         return [
             {**self._config, TASK_ID: str(task), TASK_COUNT: str(max_tasks)}
             for task in range(max_tasks)

@@ -82,7 +82,7 @@ def _struct_text(type_: StructType) -> Text:
 
 
 def _java_decimal(number: Decimal) -> str:
-    """As BigDecimal.toString prints it: with an exponent if it is very small."""
+    """The format of BigDecimal.toString: with an exponent if the number is very small."""
     return str(number if number else number.copy_abs())
 
 
@@ -91,13 +91,13 @@ def _boolean_text(value: bool) -> str:
 
 
 def _sql_time(milliseconds: int) -> str:
-    """As java.sql.Time prints it: always with seconds."""
+    """The format of java.sql.Time: always with seconds."""
     shown = time_text(milliseconds)
     return shown if len(shown) > 5 else f"{shown}:00"
 
 
 def _sql_timestamp(milliseconds: int) -> str:
-    """As java.sql.Timestamp prints it, in UTC: at least one digit after the point."""
+    """The format of java.sql.Timestamp, in UTC: at least one digit after the point."""
     whole, _, fraction = timestamp_text(milliseconds).replace("T", " ").partition(".")
     return f"{whole}.{fraction.rstrip('0') or '0'}"
 

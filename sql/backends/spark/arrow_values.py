@@ -27,11 +27,11 @@ class ColumnValues:
         self._to_python = _maps_of_pairs(data_type)
 
     def array(self, values: Sequence[object]) -> Any:
-        """As an array."""
+        """The values as an array."""
         return pa.array(_turned(self._to_arrow, values), self.type)
 
     def values(self, array: Any) -> list[object]:
-        """As a list."""
+        """The values as a list."""
         return list(_turned(self._to_python, array.to_pylist()))
 
 

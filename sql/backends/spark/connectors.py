@@ -64,7 +64,7 @@ def has_kafka(session: Any) -> bool:
 
 
 def packing(name: str, tasks: int | None) -> str:
-    """What determines the assignment of a micro-batch's records to tasks, besides the offsets."""
+    """The inputs of the assignment of a micro-batch's records to tasks, besides the offsets."""
     return f"{name}/{tasks or 0}"
 
 

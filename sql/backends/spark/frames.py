@@ -23,7 +23,7 @@ from sql.plan import Scan, Sink
 
 @dataclass(frozen=True, slots=True)
 class FrameContext:
-    """What the conversion of rows needs besides their plan."""
+    """The inputs of the conversion of rows, besides their plan."""
 
     registry_url: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)

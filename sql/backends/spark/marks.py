@@ -57,7 +57,7 @@ def _filled(column: Sequence[bytes | None]) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a task has written."""
+    """The progress of a task."""
 
     query_id: str
     batches: int  # the number of micro-batches, which is the number of the next one
@@ -65,7 +65,7 @@ class Mark:
     rows: RowDigest | None = None
 
     def to_offset(self) -> OffsetAndMetadata:
-        """As a committed offset."""
+        """The mark as a committed offset."""
         note: dict[str, object] = {"query": self.query_id}
         if self.packing is not None:
             note["packing"] = self.packing

@@ -52,7 +52,7 @@ class Packing:
     most: int = 0
 
     def to_tree(self) -> dict[str, int]:
-        """As stored in a checkpoint."""
+        """The format of checkpoints."""
         return {"least": self.least, "most": self.most}
 
 
@@ -64,14 +64,14 @@ def packing_of(tree: Mapping[str, object]) -> Packing | None:
     numbers = found if isinstance(found, Mapping) else {}
     if set(numbers) != {"least", "most"} or {type(each) for each in numbers.values()} != {int}:
         raise ConfigError(
-            f"cannot read how the checkpoint packs its tasks: {found!r}",
+            f"cannot read the task packing of the checkpoint: {found!r}",
             hint="a newer version may have written it: use that version",
         )
     return Packing(numbers["least"], numbers["most"])
 
 
 def to_tree(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """As stored in a checkpoint, in a stable order."""
+    """The format of checkpoints, in a stable order."""
     tree: dict[str, dict[str, int]] = {}
     for tp in sorted(offsets):
         tree.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]

@@ -38,12 +38,12 @@ class Staged:
 
 
 def to_option(stage: Stage) -> str:
-    """As an option of the source."""
+    """The stage as an option of the source."""
     return base64.b64encode(pickle.dumps(stage)).decode()
 
 
 def of_option(text: str) -> Stage:
-    """From an option; a user who can set it can run any code in the driver anyway."""
+    """The stage in an option; a user who can set it can run any code in the driver anyway."""
     try:
         stage: Stage = pickle.loads(base64.b64decode(text, validate=True))
     except (ValueError, pickle.UnpicklingError, AttributeError, ImportError, EOFError) as error:
