@@ -196,10 +196,10 @@ class Broker:
 
     def endpoint_for(self, listener: str) -> tuple[str, int]:
         """Advertised host and port of a listener."""
-        found = self._endpoints.get(listener)
-        if found is None:
-            found = next(iter(self._endpoints.values()), EMBEDDED_ENDPOINT)
-        return found
+        result = self._endpoints.get(listener)
+        if result is None:
+            result = next(iter(self._endpoints.values()), EMBEDDED_ENDPOINT)
+        return result
 
     def handle(
         self,

@@ -38,7 +38,7 @@ class SystemClock:
         return condition.wait(None if timeout_ms is None else timeout_ms / 1000)
 
 
-class _Looks(concurrency.local):
+class _ThreadTime(concurrency.local):
     """The time that one thread has seen."""
 
     first_ms: int | None = None  # the time of its first read after its last wait
@@ -57,7 +57,7 @@ class ManualClock:
         self._wall_ahead_ms = 0
         self._lock = concurrency.Lock()
         self._waiting: list[tuple[int, concurrency.Condition]] = []  # with their deadlines
-        self._looks = _Looks()
+        self._thread_time = _ThreadTime()
 
     def now_ms(self) -> int:
         """The time that the test has set."""
@@ -70,8 +70,8 @@ class ManualClock:
     def monotonic_ms(self) -> int:
         """Manual time without the changes of `set_wall_clock`: it only goes forward."""
         now_ms = self._now_ms
-        if self._looks.first_ms is None:
-            self._looks.first_ms = now_ms
+        if self._thread_time.first_ms is None:
+            self._thread_time.first_ms = now_ms
         return now_ms
 
     def advance(self, milliseconds: int) -> None:
@@ -86,7 +86,7 @@ class ManualClock:
 
     def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
         """Wait on a held condition until it is notified or manual time reaches the deadline."""
-        looked_ms, self._looks.first_ms = self._looks.first_ms, None
+        looked_ms, self._thread_time.first_ms = self._thread_time.first_ms, None
         if timeout_ms is None:
             return condition.wait()
         with self._lock:

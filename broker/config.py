@@ -405,12 +405,12 @@ WITHOUT_MEANING = frozenset(
 def settings(cls: type[BrokerConfig] | type[TopicConfig]) -> dict[str, Setting]:
     """The settings of a configuration class by Kafka's names."""
     hints = get_type_hints(cls)
-    found = {}
+    result = {}
     for item in fields(cls):
         kind, nullable = _kind(hints[item.name])
         name = item.name.replace("_", ".")
         details = item.metadata
-        found[name] = Setting(
+        result[name] = Setting(
             name=name,
             kind=kind,
             nullable=nullable,
@@ -421,7 +421,7 @@ def settings(cls: type[BrokerConfig] | type[TopicConfig]) -> dict[str, Setting]:
             broker_name=details["broker_name"],
             fixed=details["fixed"],
         )
-    return found
+    return result
 
 
 def _kind(hint: object) -> tuple[type[object], bool]:
@@ -440,7 +440,7 @@ def parse_settings(cls: type[C], values: Mapping[str, str]) -> dict[str, Any]:
     for name, text in values.items():
         found = known.get(name)
         if found is None:
-            raise ConfigError(f'setting "{name}" is not known', hint=_nearest(name, known))
+            raise ConfigError(f'unknown setting "{name}"', hint=_nearest(name, known))
         parsed[name.replace(".", "_")] = parse_value(found, text)
     return parsed
 
@@ -459,9 +459,9 @@ def parse_value(found: Setting, text: str) -> object:
         else:
             value = found.kind(text)  # type: ignore[call-arg]
     except (ValueError, KeyError):
-        kind = {tuple: "list", bool: "boolean", int: "whole number", float: "number"}
+        kind = {tuple: "a list", bool: "a boolean", int: "an integer", float: "a number"}
         expected = kind.get(found.kind, found.kind.__name__)
-        raise ConfigError(f'setting "{found.name}" must be a {expected}, not "{text}"') from None
+        raise ConfigError(f'setting "{found.name}" must be {expected}, not "{text}"') from None
     _check(found, value)
     return value
 

@@ -203,7 +203,7 @@ RETRIABLE = frozenset(
 
 
 class MillstreamError(Exception):
-    """Base class of all errors: a message, where it happened and what to do about it."""
+    """Base class of all errors: a message, the location, and a hint what to do."""
 
     def __init__(self, message: str, *, at: str = "", hint: str = "") -> None:
         super().__init__(message)

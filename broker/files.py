@@ -200,7 +200,7 @@ class OpenFiles:
         self._holders: OrderedDict[Holder, None] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many are open."""
+        """The number of open files."""
         return len(self._holders)
 
     def opened(self, holder: Holder) -> None:

@@ -231,16 +231,16 @@ class _Linear:
         return free or LINE_ENDS.search(text) is None
 
     def search(self, text: str, pos: int, /) -> Match | None:
-        found: Match | None = self._compiled.search(text, pos)
-        return found
+        result: Match | None = self._compiled.search(text, pos)
+        return result
 
     def match(self, text: str, pos: int, /) -> Match | None:
-        found: Match | None = self._compiled.match(text, pos)
-        return found
+        result: Match | None = self._compiled.match(text, pos)
+        return result
 
     def fullmatch(self, text: str, pos: int, /) -> Match | None:
-        found: Match | None = self._compiled.fullmatch(text, pos)
-        return found
+        result: Match | None = self._compiled.fullmatch(text, pos)
+        return result
 
     def finditer(self, text: str, pos: int, /) -> Iterator[Match]:
         end = -1
@@ -353,10 +353,10 @@ class _Limited:
             )
         method = getattr(self._compiled, how)
         try:
-            found: Match | None = method(text, pos, timeout=seconds, concurrent=True)
+            result: Match | None = method(text, pos, timeout=seconds, concurrent=True)
         except TimeoutError:
             raise PatternTimeout(
                 f"the regular expression {self._source[:200]!r} took longer than "
                 f"{TIME_LIMIT_SECONDS} s on a string of {len(text)} characters: simplify it"
             ) from None
-        return found
+        return result

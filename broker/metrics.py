@@ -54,17 +54,17 @@ class Metrics:
     def request(self, api: IntEnum) -> RequestStats:
         """The counters of one API."""
         # By number: accessing the name of an enum member is slow.
-        found = self._requests.get(api)
-        if found is None:
-            found = self._requests[api] = self.requests[api.name] = RequestStats()
-        return found
+        result = self._requests.get(api)
+        if result is None:
+            result = self._requests[api] = self.requests[api.name] = RequestStats()
+        return result
 
     def topic(self, name: str) -> TopicStats:
         """The counters of one topic."""
-        found = self.topics.get(name)
-        if found is None:
-            found = self.topics[name] = TopicStats()
-        return found
+        result = self.topics.get(name)
+        if result is None:
+            result = self.topics[name] = TopicStats()
+        return result
 
     def forget_topic(self, name: str) -> None:
         """Remove the counters of a deleted topic."""
@@ -81,7 +81,7 @@ def write_counters(metrics: Metrics, out: Exposition) -> None:
 
 def _write_requests(metrics: Metrics, out: Exposition) -> None:
     requests = sorted(metrics.requests.items())
-    out.family("millstream_requests_total", "counter", "Requests answered, by API.")
+    out.family("millstream_requests_total", "counter", "Handled requests, by API.")
     for api, stats in requests:
         out.sample("millstream_requests_total", stats.count, api=api)
     out.family("millstream_request_errors_total", "counter", "Requests that failed as a whole.")

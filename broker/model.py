@@ -23,7 +23,7 @@ class TopicPartition(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        """As in the names of directories and in messages: topic-partition."""
+        """ "topic-partition", as in the names of directories and in messages."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -88,7 +88,7 @@ Records = bytes | memoryview | FileSlice
 
 @dataclass(slots=True)
 class ConnectionInfo:
-    """What a handler knows about the client of a request."""
+    """The properties of the client of a request."""
 
     client_id: str = ""
     client_host: str = "embedded"

@@ -223,9 +223,9 @@ def alphabets(source: str, flags: int = 0) -> set[int]:
     Parts of a pattern may change it, as (?u:x) does; the package `regex` has one for the whole.
     """
     tree = _parser.parse(source, flags)
-    found: set[int] = set()
-    _note_alphabets(tree, int(tree.state.flags), found)
-    return found
+    result: set[int] = set()
+    _note_alphabets(tree, int(tree.state.flags), result)
+    return result
 
 
 def _note_alphabets(nodes: Iterable[Any], flags: int, found: set[int]) -> None:

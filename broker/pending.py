@@ -31,7 +31,7 @@ class Pending(Generic[T]):
     @property
     def value(self) -> T:
         """The response, which must be available."""
-        assert self._done, "the answer is still to come"
+        assert self._done, "the response is not available yet"
         return cast(T, self._value)
 
     def complete(self, value: T) -> bool:
@@ -57,7 +57,7 @@ class Pending(Generic[T]):
 
     def then(self, callback: Callable[[T], None]) -> None:
         """Call back with the response, now or when it is completed; only one callback."""
-        assert self._callback is None, "a pending answer has one reader"
+        assert self._callback is None, "a pending response has one callback"
         if not self._done:
             self._callback = callback
         elif self._value is not None:  # else it was abandoned meanwhile

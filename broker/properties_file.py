@@ -1,4 +1,4 @@
-r"""Java's properties files, which configure Kafka's programs.
+r"""Java's properties files, the configuration format of Kafka's programs.
 
     # a comment, as is a line that begins with !
     name=value
@@ -19,7 +19,7 @@ ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 def read_properties(text: str, *, name: str) -> dict[str, str]:
     """Read Java properties: `key=value`, `key: value`, `#` and `!` comments, `\\` escapes."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     pending = ""
     for number, raw in enumerate(text.splitlines(), start=1):
         line = pending + raw.strip()
@@ -34,8 +34,8 @@ def read_properties(text: str, *, name: str) -> dict[str, str]:
         parts = PROPERTY.fullmatch(line)
         if parts is None:
             raise ConfigError(f'"{line}" is not a setting', at=f"{name} line {number}")
-        found[_unescaped(parts[1])] = _unescaped(parts[2])
-    return found
+        result[_unescaped(parts[1])] = _unescaped(parts[2])
+    return result
 
 
 def _unescaped(text: str) -> str:

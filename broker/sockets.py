@@ -1,7 +1,7 @@
 """Sockets: access to the network of the machine. No other module uses Python's sockets directly.
 
-Connections are Python's own sockets, used without a wrapper. A simulation gives others that offer
-the part of them that is named here.
+Connections are Python's own sockets, used without a wrapper. A simulation replaces them with
+objects that have the methods named here.
 """
 
 import socket
@@ -15,30 +15,30 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Socket(Protocol):
-    """What clients and servers use of a stream socket, which never blocks."""
+    """The part of a non-blocking stream socket that clients and servers use."""
 
     def fileno(self) -> int:
-        """Its number, by which selectors know it."""
+        """The file descriptor, for selectors."""
         ...
 
     def setblocking(self, flag: bool, /) -> None:
-        """Whether calls wait."""
+        """Set whether calls block."""
         ...
 
     def setsockopt(self, level: int, name: int, value: int, /) -> None:
-        """Change a setting of the socket."""
+        """Set an option of the socket."""
         ...
 
     def getsockopt(self, level: int, name: int, /) -> int:
-        """A setting of the socket, or the error of the last connect."""
+        """An option of the socket, or the error of the last connect."""
         ...
 
     def connect(self, address: Address, /) -> None:
-        """Start to connect; BlockingIOError says that it is under way."""
+        """Start to connect; BlockingIOError means that it is in progress."""
         ...
 
     def send(self, data: Buffer, flags: int = ..., /) -> int:
-        """Send bytes; how many were taken."""
+        """Send bytes; returns the number of accepted bytes."""
         ...
 
     def sendmsg(
@@ -48,7 +48,7 @@ class Socket(Protocol):
         flags: int = ...,
         /,
     ) -> int:
-        """Send several buffers; how many bytes were taken."""
+        """Send several buffers; returns the number of accepted bytes."""
         ...
 
     def recv(self, size: int, flags: int = ..., /) -> bytes:
@@ -60,23 +60,23 @@ class Socket(Protocol):
         ...
 
     def close(self) -> None:
-        """Close it; what was sent still arrives."""
+        """Close it; sent data is still delivered."""
         ...
 
 
 class Sockets(Protocol):
-    """Where a client's sockets come from."""
+    """The source of a client's sockets."""
 
     def selector(self) -> BaseSelector:
-        """Waits for these sockets."""
+        """A selector for these sockets."""
         ...
 
     def pair(self) -> tuple[Socket, Socket]:
-        """Two connected sockets, by which one thread wakes another."""
+        """Two connected sockets, with which one thread wakes another."""
         ...
 
     def resolve(self, host: str, port: int) -> Sequence[tuple[int, Address]]:
-        """The addresses behind a name, with their families; OSError if there are none."""
+        """The addresses of a name, with their families; OSError if there are none."""
         ...
 
     def open(self, family: int) -> Socket:
@@ -88,7 +88,7 @@ class SystemSockets:
     """The machine's network."""
 
     def selector(self) -> BaseSelector:
-        """The best that the system has."""
+        """The best selector of the system."""
         return DefaultSelector()
 
     def pair(self) -> tuple[Socket, Socket]:
@@ -96,7 +96,7 @@ class SystemSockets:
         return socket.socketpair()
 
     def resolve(self, host: str, port: int) -> Sequence[tuple[int, Address]]:
-        """Ask the system, which may ask a name server, and wait."""
+        """Resolve with the system, which may send DNS requests and blocks."""
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return [(family, address) for family, _, _, _, address in found]
 

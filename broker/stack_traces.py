@@ -1,7 +1,7 @@
 """Stack traces: the text of an error that dead letters, statuses of connectors and logs contain.
 
-A simulation (`millstream.simulation`) replaces the function, because there the text must not depend
-on where Millstream is installed. So callers take it from the module each time.
+A simulation (`millstream.simulation`) replaces the function, because the text must not depend on
+the directory in which Millstream is installed. So callers access it through the module each time.
 """
 
 import traceback

@@ -136,7 +136,7 @@ class ConnectClient:
     def _ask(self, method: str, path: str, body: Json = None) -> Json:
         try:
             answer = httpx.request(method, f"{self._url}{path}", json=body, timeout=self._timeout_s)
-            found = answer.json() if answer.content else None
+            result = answer.json() if answer.content else None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise ConnectRefused(
                 UNREACHABLE,
@@ -144,9 +144,9 @@ class ConnectClient:
                 hint=f"is a worker running at {self._url}?",
             ) from error
         if answer.status_code >= ERRORS_FROM:
-            message = found.get("message") if isinstance(found, dict) else None
+            message = result.get("message") if isinstance(result, dict) else None
             raise ConnectRefused(answer.status_code, str(message or answer.reason_phrase))
-        return found
+        return result
 
 
 def _path(name: str) -> str:

@@ -305,17 +305,17 @@ class ConfigDef:
 
     def validate_all(self, config: Mapping[str, object]) -> dict[str, ConfigValue]:
         """The validation results by name."""
-        found = {name: ConfigValue(name) for name in self.keys}
+        result = {name: ConfigValue(name) for name in self.keys}
         for name in self._undefined_dependents():
             wrong = f"{name} is referred in the dependents, but not defined."
-            found[name] = ConfigValue(name, errors=[wrong], visible=False)
+            result[name] = ConfigValue(name, errors=[wrong], visible=False)
         for key in self.keys.values():
-            self._check_one(key, config, found[key.name])
-        parsed = {name: found[name].value for name in self.keys}
+            self._check_one(key, config, result[key.name])
+        parsed = {name: result[name].value for name in self.keys}
         for key in self.keys.values():
             if key.recommender is not None:
-                _recommend(key, key.recommender, parsed, found[key.name])
-        return found
+                _recommend(key, key.recommender, parsed, result[key.name])
+        return result
 
     def _parse_one(self, key: ConfigKey, config: Mapping[str, object]) -> object:
         value = self._value(key, config)

@@ -131,7 +131,7 @@ class ConnectSchema:
         return self._hash
 
     def __str__(self) -> str:
-        """As in Kafka's messages."""
+        """The format of Kafka's messages."""
         return (
             f"Schema{{{self.name}:{self.type.name}}}"
             if self.name
@@ -298,7 +298,7 @@ class Struct:
     __hash__ = None  # type: ignore[assignment]  # values may change
 
     def __repr__(self) -> str:
-        """As in Kafka: without fields that have no value."""
+        """The format of Kafka: without fields that have no value."""
         pairs = zip(self.schema.fields, self.values, strict=True)
         shown = (f"{field.name}={text_of(value)}" for field, value in pairs if value is not None)
         return f"Struct{{{','.join(shown)}}}"

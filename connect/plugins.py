@@ -149,10 +149,10 @@ class Plugins:
     def connector(self, name: str) -> type[Connector]:
         """The class of a connector; if it is missing, ConfigError lists the available ones."""
         for kind in CONNECTOR_KINDS:
-            found = self.find(kind, name)
-            if found is not None:
-                assert issubclass(found, Connector), "found as a connector"
-                return found
+            result = self.find(kind, name)
+            if result is not None:
+                assert issubclass(result, Connector), "found as a connector"
+                return result
         known = sorted(name for kind in CONNECTOR_KINDS for name in self._plugins[kind])
         raise ConfigError(
             "Failed to find any class that implements Connector and which name matches "
@@ -237,9 +237,9 @@ def _load(name: str, place: str, *, missing_ok: bool = False) -> object:
     """The class at "module:Class"; ConfigError if it is missing."""
     module_name, _, class_name = place.partition(":")
     try:
-        found: object = importlib.import_module(module_name)
+        result: object = importlib.import_module(module_name)
         for part in class_name.split("."):
-            found = getattr(found, part)
+            result = getattr(result, part)
     except ModuleNotFoundError as error:
         own = error.name is not None and f"{module_name}.".startswith(f"{error.name}.")
         if missing_ok and own:
@@ -254,7 +254,7 @@ def _load(name: str, place: str, *, missing_ok: bool = False) -> object:
         raise ConfigError(f'plugin "{name}" was not found at "{place}": {error}') from error
     except Exception as error:
         raise ConfigError(f'plugin "{name}" cannot be imported: {error}') from error
-    return found
+    return result
 
 
 def _is_of_kind(found: object, kind: PluginKind) -> bool:

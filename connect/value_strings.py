@@ -176,14 +176,14 @@ class _Parser:
             return None, None
         # The colons of a time are tokens too.
         longer = "".join(self._tokens[self._next - 1 : self._next + 4]).strip()
-        found = _temporal(longer)
-        if found is not None:
+        result = _temporal(longer)
+        if result is not None:
             self._next += 4
-            return found
-        found = _literal(token)
-        if found is None:
+            return result
+        result = _literal(token)
+        if result is None:
             raise _NoValue
-        return found
+        return result
 
     def _take_exactly(self) -> str:
         if self._next >= len(self._tokens):

@@ -1,4 +1,4 @@
-"""Catalog: the streams, tables and types that statements have made."""
+"""Catalog: the streams, tables and types that statements have created."""
 
 from dataclasses import dataclass, field
 
@@ -18,10 +18,10 @@ class WindowInfo:
 
 @dataclass(frozen=True, slots=True)
 class FormatInfo:
-    """How keys or values are bytes: a format's name and what its WITH properties say."""
+    """The format of keys or values, with its WITH properties."""
 
     name: str
-    wrapped: bool | None = None  # of a single column; None: as the format does by itself
+    wrapped: bool | None = None  # a single column; None: the format's default
     delimiter: str | None = None
     full_name: str | None = None
     schema_id: int | None = None
@@ -30,7 +30,7 @@ class FormatInfo:
 
 @dataclass(frozen=True, slots=True)
 class TimestampColumn:
-    """Which column is the time of a row, and the pattern of its text if it is one."""
+    """The column with the timestamp of rows, and its pattern if it is a string."""
 
     name: str
     pattern: str | None = None
@@ -48,8 +48,8 @@ class SourceInfo:
     value_format: FormatInfo
     window: WindowInfo | None = None
     timestamp: TimestampColumn | None = None
-    is_source: bool = False  # made by CREATE SOURCE: read-only
-    query_id: str | None = None  # of the statement that made it AS SELECT
+    is_source: bool = False  # created by CREATE SOURCE: read-only
+    query_id: str | None = None  # of the CREATE ... AS SELECT statement
     statement: str = ""
     partitions: int | None = None
     replicas: int | None = None
@@ -57,13 +57,13 @@ class SourceInfo:
 
     @property
     def shown_kind(self) -> str:
-        """As errors name it."""
+        """The kind, as in errors."""
         return self.kind.value.lower()
 
 
 @dataclass(slots=True)
 class Catalog:
-    """Everything that has a name; statements change it one at a time."""
+    """All named objects; statements change it one at a time."""
 
     sources: dict[str, SourceInfo] = field(default_factory=dict)
     types: dict[str, DataType] = field(default_factory=dict)

@@ -14,7 +14,7 @@ DELIMITED = "application/vnd.ksqlapi.delimited.v1"
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 300.0
 LINE_BYTES_MAX = 64 << 20
-# Servers close idle connections after five seconds, as httpx does: who is first must not be chance.
+# Servers close idle connections after five seconds, as httpx does: the client must be first.
 KEEPALIVE = httpx.Limits(keepalive_expiry=2.0)
 
 # Any: JSON holds values of all kinds.
@@ -22,16 +22,16 @@ JsonObject = dict[str, Any]
 
 
 class ServerFailed(SqlError):
-    """What a server answers instead of an answer, with ksqlDB's code (0: no code)."""
+    """An error response of a server, with ksqlDB's code (0: no code)."""
 
     def __init__(self, message: str, code: int = 0, *, hint: str = "") -> None:
-        """The first three digits of the code are HTTP's."""
+        """The first three digits of the code are the HTTP status."""
         super().__init__(message, hint=hint)
         self.code = code
 
 
 class SqlClient:
-    """One server; threads may share it."""
+    """A client of one server. Thread-safe."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class SqlClient:
         password: str = "",
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Nothing is sent yet; `transport` is another way than the network."""
+        """Does not connect yet; `transport` replaces the network."""
         self.url = (url if "://" in url else f"http://{url}").rstrip("/")
         try:
             self._http = httpx.Client(
@@ -59,7 +59,7 @@ class SqlClient:
         self._http.close()
 
     def info(self) -> JsonObject:
-        """What the server says about itself."""
+        """The server's description of itself."""
         found = self._sent("GET", "/info").get("KsqlServerInfo", {})
         return found if isinstance(found, dict) else {}
 
@@ -69,19 +69,19 @@ class SqlClient:
         properties: Mapping[str, object] | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> list[JsonObject]:
-        """Execute statements that are no queries; their entities."""
+        """Execute statements other than queries; returns their entities."""
         body = {
             "ksql": text,
             "streamsProperties": dict(properties or {}),
             "sessionVariables": dict(variables or {}),
         }
-        found = self._answer("POST", "/ksql", body)
-        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        result = self._answer("POST", "/ksql", body)
+        if not isinstance(result, list) or not all(isinstance(each, dict) for each in result):
             raise ServerFailed("the server's response is not a list of entities")
-        return found
+        return result
 
     def check_property(self, name: str) -> None:
-        """Refuse a setting that the server does not know, or does not let sessions change."""
+        """Refuse a setting that is unknown, or that sessions must not change."""
         self._answer("GET", f"/is_valid_property/{httpx.URL(path='/' + name).path[1:]}")
 
     def query(
@@ -92,7 +92,7 @@ class SqlClient:
         *,
         timeout_ms: int | None = None,
     ) -> "StreamedRows":
-        """Begin a query; a time without any row ends it."""
+        """Start a query; it ends after the timeout without a row."""
         body = {
             "sql": text,
             "properties": dict(properties or {}),
@@ -108,7 +108,7 @@ class SqlClient:
         *,
         timeout_ms: int | None = None,
     ) -> "StreamedLines":
-        """Begin a PRINT."""
+        """Start a PRINT."""
         body = {
             "ksql": text,
             "streamsProperties": dict(properties or {}),
@@ -117,17 +117,17 @@ class SqlClient:
         return StreamedLines(self._streamed("/query", body, MEDIA_TYPE, timeout_ms))
 
     def close_query(self, query_id: str) -> None:
-        """End a push query; one that is not there any more is fine."""
+        """Terminate a push query; an unknown id is ignored."""
         try:
             self._http.post("/close-query", json={"queryId": query_id})
         except httpx.HTTPError:
-            return  # the server ends it when it notices that the client is gone
+            return  # the server ends it when it detects that the client has disconnected
 
     def _sent(self, method: str, path: str) -> JsonObject:
-        found = self._answer(method, path)
-        if not isinstance(found, dict):
+        result = self._answer(method, path)
+        if not isinstance(result, dict):
             raise ServerFailed("the server's response is not an object")
-        return found
+        return result
 
     def _answer(self, method: str, path: str, body: JsonObject | None = None) -> object:
         try:
@@ -136,10 +136,10 @@ class SqlClient:
             )
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
-        found = parsed(response.content)
+        result = parsed(response.content)
         if response.is_error:
-            raise failure(found, response.status_code)
-        return found
+            raise failure(result, response.status_code)
+        return result
 
     def _streamed(
         self, path: str, body: JsonObject, media_type: str, timeout_ms: int | None
@@ -164,13 +164,13 @@ class SqlClient:
 
     def _unreachable(self, error: httpx.HTTPError) -> ServerFailed:
         return ServerFailed(
-            f"no answer from {self.url}: {error or type(error).__name__}",
+            f"no response from {self.url}: {error or type(error).__name__}",
             hint="is a server running there? Without an address, the shell starts its own engine",
         )
 
 
 class StreamedRows:
-    """The answer of a query: columns at once, rows as they come."""
+    """The response to a query: columns first, then rows as they arrive."""
 
     def __init__(self, client: SqlClient, response: httpx.Response) -> None:
         self._client = client
@@ -188,28 +188,28 @@ class StreamedRows:
         self.columns = tuple(zip(map(str, names), map(str, types), strict=True))
 
     def rows(self) -> Iterator[list[object]]:
-        """The rows; ends with the query, or when none came for the time given."""
+        """The rows; ends with the query, or after the timeout without a row."""
         try:
             for line in self._lines:
                 found = parsed(line)
                 if isinstance(found, list):
                     yield found
                 elif isinstance(found, dict):
-                    self._said(found)
+                    self._handle_message(found)
         except httpx.ReadTimeout:
             return
         except httpx.HTTPError as error:
             raise ServerFailed(f"the server ended the response: {error}") from error
         self._ended = True
 
-    def _said(self, found: JsonObject) -> None:
+    def _handle_message(self, found: JsonObject) -> None:
         if "finalMessage" in found:
             self.final_message = str(found["finalMessage"])
         elif "message" in found:
             raise failure(found, self._response.status_code)
 
     def close(self) -> None:
-        """Stop, if it still runs."""
+        """Stop the query if it is still running."""
         self._response.close()
         if not self._ended and self.query_id is not None:
             self._ended = True
@@ -217,13 +217,13 @@ class StreamedRows:
 
 
 class StreamedLines:
-    """The answer of a PRINT."""
+    """The response to a PRINT."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
 
     def lines(self) -> Iterator[str]:
-        """The lines that say something."""
+        """The lines that are not empty."""
         try:
             for line in lines_of(self._response):
                 if line.strip():
@@ -244,7 +244,7 @@ def _listed(header: object, name: str) -> list[object] | None:
 
 
 def lines_of(response: httpx.Response) -> Iterator[bytes]:
-    """The lines of an answer, each of them bounded."""
+    """The lines of a response, each with a limited size."""
     kept = b""
     for chunk in response.iter_bytes():
         *lines, kept = (kept + chunk).split(b"\n")
@@ -256,7 +256,7 @@ def lines_of(response: httpx.Response) -> Iterator[bytes]:
 
 
 def parsed(content: bytes) -> Any:  # Any: JSON holds values of all kinds
-    """JSON with numbers that keep all their digits."""
+    """Parse JSON without losing digits of numbers."""
     try:
         return json.loads(content, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
@@ -265,8 +265,8 @@ def parsed(content: bytes) -> Any:  # Any: JSON holds values of all kinds
 
 
 def failure(found: object, status: int) -> ServerFailed:
-    """The error that a server's answer describes."""
+    """The error in a server's response."""
     if not isinstance(found, dict) or "message" not in found:
-        return ServerFailed(f"the server answered with HTTP status {status}", status * 100)
+        return ServerFailed(f"the server responded with HTTP status {status}", status * 100)
     code = found.get("error_code", found.get("errorCode", 0))
     return ServerFailed(str(found["message"]), code if isinstance(code, int) else 0)

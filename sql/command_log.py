@@ -1,28 +1,28 @@
-"""CommandLog: the topic of all statements that changed anything, in order; a restart replays it.
+"""CommandLog: the topic of all statements that changed anything, in order; restarts replay it.
 
     key    JSON string  "stream/`ORDERS`/create"
     value  JSON         {"statement": "CREATE STREAM ...;",
                          "streamsProperties": {...}, "originalProperties": {...},
                          "schemas": {"value": "STRUCT<...>"}, "plan": {...}, "version": 2}
 
-`streamsProperties` are the settings of the session, `originalProperties` those of the server that
-a running query keeps, `schemas` the columns that the statement left to a schema registry. `plan` is
-what the statement does (engine/logged_plans.py); a plan of more than PLAN_BYTES_PLAIN is
-{"zlib": "<base64>"}. A restart executes the plan, and never plans a statement again.
+`streamsProperties` are the settings of the session, `originalProperties` those of the server that a
+running query keeps, `schemas` the columns from a schema registry. `plan` is the plan of the
+statement (engine/logged_plans.py); a plan of more than PLAN_BYTES_PLAIN is {"zlib": "<base64>"}. A
+restart executes the plan, and never plans a statement again.
 
 Commands of version 1 have no plan. The first server that replays them plans them with its own
 settings, and appends the plans as commands with "pins": the offset of the command. A command that
-is pinned is replayed from its pin; the pin itself does nothing.
+is pinned is replayed with the plan of its pin; the pin itself has no effect.
 
-One partition that is never cleaned. A server that wants to write takes over the transactional id of
-the topic and reads to its end first; a server that was taken over finds out when its next write is
-refused, reads what it has missed and may try again. So a statement is always checked against
-everything that stands before it.
+The topic has one partition without retention. A server that wants to write initializes the
+transactional id of the topic and reads to its end first; a fenced server detects it when its next
+write is refused, reads what it has missed and may retry. So a statement is always checked against
+all commands before it.
 
 The offset of a command is its sequence number, and the number in the ids of its queries.
 
-The config topic of headless servers has the same records, but is compacted: the last record of a
-key counts. See engine/pinned_plans.py.
+The config topic of headless servers has the same records, but is compacted: only the last record of
+a key counts. See engine/pinned_plans.py.
 """
 
 import base64
@@ -47,31 +47,31 @@ WRITE_TIMEOUT_MS = 30_000
 FETCH_BYTES = 16 * 1024 * 1024
 COMMAND_BYTES_MAX = 1_000_000  # below the default limit of brokers for one batch
 PLAN_BYTES_PLAIN = 100_000  # larger plans are compressed
-PLAN_BYTES_MAX = 64 * 1024 * 1024  # of a plan that was compressed
+PLAN_BYTES_MAX = 64 * 1024 * 1024  # size of a decompressed plan
 NOTHING = -1
 LATEST = -1
 BROKERS_DEFAULT = -1  # replicas
-POLL_MS = 50  # markers of transactions move the position without waking who polls
+POLL_MS = 50  # markers of transactions advance the position without waking the poll
 POLL_RECORDS = 10_000
 SILENT_POLLS_MAX = 600
 FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 
 
 class CommandLogError(SqlError):
-    """The topic of commands cannot be read or written."""
+    """The command topic cannot be read or written."""
 
 
 class TakenOver(CommandLogError):
-    """Another server has written since; read what is new, and try again."""
+    """Another server has written meanwhile; read its commands, and try again."""
 
 
 class DamagedCommand(CommandLogError):
-    """A record of the topic is not a command that this version understands."""
+    """A record of the topic is not a valid command for this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One statement that changed something, with the settings it was made under."""
+    """One statement that changed something, with the settings of its session."""
 
     id: str  # stream/`NAME`/create
     statement: str
@@ -79,7 +79,7 @@ class Command:
     schemas: Mapping[str, str] = field(default_factory=dict)
     # The server's settings that its query keeps.
     original: Mapping[str, object] = field(default_factory=dict)
-    # What it does; None in commands of version 1.
+    # Its plan; None in commands of version 1.
     plan: Mapping[str, object] | None = None
     # The offset of the command whose plan this is.
     pins: int | None = None
@@ -87,14 +87,14 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommand:
-    """A command and its place."""
+    """A command and its offset."""
 
     offset: int
     command: Command
 
 
 def command_topic(service_id: str) -> str:
-    """The name of a service's topic of commands."""
+    """The name of a service's command topic."""
     return f"_confluent-ksql-{service_id}command_topic"
 
 
@@ -104,7 +104,7 @@ def config_topic(service_id: str) -> str:
 
 
 class CommandLog:
-    """The commands of one service; one thread uses it at a time."""
+    """The commands of one service; not thread-safe."""
 
     def __init__(
         self,
@@ -117,9 +117,9 @@ class CommandLog:
         self._target = target
         self._cleanup_policy = cleanup_policy
         self._producer: Producer | None = None
-        self._reader: Consumer | None = None  # stays open: servers look for commands every second
+        self._reader: Consumer | None = None  # stays open: servers poll for commands every second
         self._next_offset = 0
-        self._written = NOTHING  # the offset of the last command of our own
+        self._written = NOTHING  # the offset of this server's last command
 
     def open(self) -> None:
         """Create the topic if it does not exist, and check it."""
@@ -134,7 +134,7 @@ class CommandLog:
             with admin(self._target) as administration:
                 error = administration.create_topics([topic]).errors.get(self.topic)
                 if error is None:
-                    return  # brokers of a cluster may not know it yet: it cannot be described
+                    return  # brokers of a cluster may not have it yet: it cannot be described
                 if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                     raise error
                 described = administration.describe_topics([self.topic])[self.topic]
@@ -145,12 +145,12 @@ class CommandLog:
         if len(described.partitions) != 1:
             raise CommandLogError(
                 f'topic "{self.topic}" has {len(described.partitions)} partitions, not 1',
-                hint="give the service another ksql.service.id",
+                hint="use another ksql.service.id",
             )
 
     @property
     def is_writer(self) -> bool:
-        """Whether we wrote last, as far as is known; if not, the next write is refused."""
+        """Whether this server wrote last, as far as is known; if not, the next write is refused."""
         return self._producer is not None
 
     def take_over(self) -> None:
@@ -169,7 +169,7 @@ class CommandLog:
         try:
             opened.init_transactions()
         except MillstreamError as error:
-            _let_go(opened, self.topic)
+            _close_quietly(opened, self.topic)
             if _was_fenced(error):
                 raise TakenOver(
                     f'another server has taken over topic "{self.topic}"',
@@ -181,9 +181,9 @@ class CommandLog:
         self._producer = opened
 
     def unread(self) -> Iterator[LoggedCommand]:
-        """What was written since the last call; DamagedCommand at the first bad record.
+        """The commands written since the last call; DamagedCommand at the first bad record.
 
-        The bad record stays unread: the next call meets it again.
+        The bad record stays unread: the next call raises the same error.
         """
         reader = self._opened_reader()
         try:
@@ -212,7 +212,7 @@ class CommandLog:
         if end == self._next_offset:
             return  # nothing new, as in most calls: one request is enough
         if self._wrote_last and self._written <= end <= self.next_offset:
-            return  # nothing but our own command, whose marker may not be written yet
+            return  # only this server's command, whose marker may not be written yet
         if end < self._next_offset:
             raise DamagedCommand(
                 f'topic "{self.topic}" ends at offset {end}, but commands up to '
@@ -240,10 +240,10 @@ class CommandLog:
         self._next_offset = max(self._next_offset, end)
 
     def has_unfinished(self) -> bool:
-        """Whether something follows that is neither committed nor aborted yet.
+        """Whether the topic continues with records that are neither committed nor aborted.
 
-        A server may have died as it wrote it: what was to be committed will be, but is not seen
-        until the coordinator comes to it, or another writer takes over.
+        A server may have died during a write: a decided transaction will be committed, but is not
+        visible until the coordinator writes its marker, or another writer takes over.
         """
         tp = TopicPartition(self.topic, 0)
         with admin(self._target) as administration:
@@ -251,23 +251,23 @@ class CommandLog:
 
     @property
     def next_offset(self) -> int:
-        """Where the next command will be, as far as is known."""
+        """The offset of the next command, as far as is known."""
         return self._next_offset + (1 if self._wrote_last else 0)
 
     @property
     def _wrote_last(self) -> bool:
-        """Whether a marker of our own transaction comes before anything else."""
+        """Whether the next record is the marker of this server's own transaction."""
         return self._written != NOTHING and self._next_offset == self._written + 1
 
     def append(self, command: Command) -> int:
-        """Write a command in a transaction of its own; its offset. TakenOver: read, try again.
+        """Write a command in a transaction; returns its offset. TakenOver: read, and try again.
 
-        No other server wrote between the last read and this command, which counts as read, too.
+        No other server wrote between the last read and this command, which also counts as read.
         """
         return self.append_all([command])
 
     def append_all(self, commands: Sequence[Command]) -> int:
-        """Write commands in one transaction: all or none; the offset of the last one."""
+        """Write commands in one transaction, all or none; returns the offset of the last one."""
         assert self._producer is not None, "take_over comes first"
         records = [self._record(each) for each in commands]
         try:
@@ -303,7 +303,7 @@ class CommandLog:
         """Stop writing until the next `take_over`."""
         closing, self._producer = self._producer, None
         if closing is not None:
-            _let_go(closing, self.topic)
+            _close_quietly(closing, self.topic)
 
     def close(self) -> None:
         """Close the producer and the consumer; the next call opens them again."""
@@ -355,7 +355,7 @@ def decode(key: bytes | None, value: bytes | None, topic: str, offset: int) -> C
     version = body.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise DamagedCommand(
-            f"{where} is a command of version {version}, but this server only knows {VERSION}",
+            f"{where} is a command of version {version}, but this server only supports {VERSION}",
             hint="start a newer server",
         )
     return _command(name, body, where)
@@ -387,7 +387,7 @@ def _command(name: str, body: dict[str, object], where: str) -> Command:
 
 
 def _unpacked(plan: object) -> object:
-    """A plan as it was before it was compressed; something else if it cannot be read."""
+    """A decompressed plan; an invalid value if it cannot be read."""
     if not isinstance(plan, dict) or set(plan) != {"zlib"}:
         return plan
     try:
@@ -399,7 +399,7 @@ def _unpacked(plan: object) -> object:
 
 
 def _was_fenced(error: BaseException) -> bool:
-    """Whether another writer has begun: then nothing of ours was committed."""
+    """Whether another writer has taken over: then nothing was committed."""
     following: BaseException | None = error
     while following is not None:
         if isinstance(following, BrokerError) and following.code in FENCED:
@@ -408,9 +408,9 @@ def _was_fenced(error: BaseException) -> bool:
     return False
 
 
-def _let_go(closing: Producer, topic: str) -> None:
+def _close_quietly(closing: Producer, topic: str) -> None:
     try:
         closing.close(timeout_ms=0)
     except MillstreamError as error:
-        # What it left open is ended by the coordinator, at the latest when the next one comes.
+        # The coordinator ends an open transaction, at the latest when the next writer starts.
         logger.warning('closing the writer of topic "%s": %s', topic, error)

@@ -1,14 +1,14 @@
-"""CREATE CONNECTOR without its secrets: the values of its settings are masked, as ksqlDB does it.
+"""CREATE CONNECTOR without secrets: the values of its settings are masked, as in ksqlDB.
 
     CREATE SINK CONNECTOR c WITH ('connector.class'='JdbcSink', 'connection.password'='[string]');
 
-The text may be no statement: errors show what was sent, too.
+The text may be invalid SQL: errors also contain the statement.
 """
 
 import re
 
 _CREATE = re.compile(r"\bCREATE\s+(?:SOURCE|SINK)\s+CONNECTOR\b", re.IGNORECASE)
-# Takes linear time: a name in quotes ends at the next quote, and a plain one starts where it can.
+# Linear time: a quoted name ends at the next quote, and a plain one starts at the first chance.
 _SETTING = re.compile(
     r"""((?:'[^']*'|"[^"]*"|`[^`]*`|(?<![\w.])[\w.]+)\s*=\s*)('(?:[^']|'')*'?|[^\s,);]+)"""
 )
@@ -18,7 +18,7 @@ MASK = "'[string]'"
 
 
 def masked(text: str) -> str:
-    """The text, with '[string]' for the values of a connector's settings but its class."""
+    """The SQL with '[string]' for the values of a connector's settings, except its class."""
     found = _CREATE.search(text) if "onnector" in text or "ONNECTOR" in text else None
     if found is None:
         return text

@@ -1,12 +1,12 @@
-"""Types of columns, as SQL names them, and the Python values that stand for them in rows.
+"""Types of columns, with their SQL names, and the Python values of each type.
 
     BOOLEAN bool    INT, BIGINT int    DOUBLE float    DECIMAL(p, s) Decimal    STRING str
     BYTES bytes     TIME int, ms of the day    DATE int, days since 1970
     TIMESTAMP int, ms since 1970
     ARRAY<T> list   MAP<K, V> dict     STRUCT<name T, ...> dict by field name
 
-Times are whole numbers, because their range is Java's and not that of datetime. None is null
-everywhere.
+Times are integers, because their range is Java's and not that of datetime. None is null for all
+types.
 """
 
 from dataclasses import dataclass
@@ -29,26 +29,26 @@ class Primitive(Enum):
     TIMESTAMP = "TIMESTAMP"
 
     def __str__(self) -> str:
-        """As SQL shows it."""
+        """The SQL name."""
         return self.value
 
 
 @dataclass(frozen=True, slots=True)
 class DecimalType:
-    """Numbers with an exact count of digits."""
+    """Numbers with an exact number of digits."""
 
     precision: int
     scale: int
 
     def __post_init__(self) -> None:
-        """Refuse what no decimal has."""
+        """Refuse invalid precisions and scales."""
         if not 1 <= self.precision <= PRECISION_MAX or not 0 <= self.scale <= self.precision:
             raise ValueError(
                 f"DECIMAL({self.precision}, {self.scale}) has an invalid precision or scale"
             )
 
     def __str__(self) -> str:
-        """As SQL shows it."""
+        """The SQL name."""
         return f"DECIMAL({self.precision}, {self.scale})"
 
 
@@ -59,7 +59,7 @@ class ArrayType:
     element: "DataType"
 
     def __str__(self) -> str:
-        """As SQL shows it."""
+        """The SQL name."""
         return f"ARRAY<{self.element}>"
 
 
@@ -71,7 +71,7 @@ class MapType:
     value: "DataType"
 
     def __str__(self) -> str:
-        """As SQL shows it."""
+        """The SQL name."""
         return f"MAP<{self.key}, {self.value}>"
 
 
@@ -83,7 +83,7 @@ class Field:
     type: "DataType"
 
     def __str__(self) -> str:
-        """As SQL shows it."""
+        """The SQL name."""
         quoted = self.name.replace("`", "``")
         return f"`{quoted}` {self.type}"
 
@@ -95,7 +95,7 @@ class StructType:
     fields: tuple[Field, ...]
 
     def __str__(self) -> str:
-        """As SQL shows it."""
+        """The SQL name."""
         return f"STRUCT<{', '.join(map(str, self.fields))}>"
 
 
@@ -121,12 +121,12 @@ class Column:
 
 
 def is_numeric(type_: DataType) -> bool:
-    """Whether one can calculate with it."""
+    """Whether it supports arithmetic."""
     return type_ in (INT, BIGINT, DOUBLE) or isinstance(type_, DecimalType)
 
 
 def decimal_of(type_: DataType) -> DecimalType:
-    """The decimal that holds every value of a whole number's type."""
+    """The decimal type that holds every value of an integer type."""
     if isinstance(type_, DecimalType):
         return type_
     assert type_ in (INT, BIGINT), f"{type_} is not an exact number"

@@ -1,8 +1,8 @@
-"""Errors of SQL: what is wrong, where in the text, what to do.
+"""Errors of SQL: what is wrong, where in the SQL text, what to do.
 
 SqlError (MillstreamError)
-├── SyntaxFailed      the text is not a statement
-├── StatementFailed   a statement cannot be executed: unknown names, wrong types, rules
+├── SyntaxFailed      the text is not a valid statement
+├── StatementFailed   a statement cannot be executed: unknown names, wrong types, other rules
 └── RecordFailed      a record that a running query cannot process
 """
 
@@ -16,19 +16,19 @@ SHOWN_MAX = 100  # characters of a line that are shown around a position
 
 
 class SqlError(MillstreamError):
-    """A mistake in SQL; `line` and `column` count from 1, or are 0 when there is no one place."""
+    """A mistake in SQL; `line` and `column` count from 1, or are 0 without a single position."""
 
     def __init__(self, message: str, *, line: int = 0, column: int = 0, hint: str = "") -> None:
         at = f"line {line}, column {column}" if line else ""
         super().__init__(message, at=at, hint=hint)
         self.line = line
         self.column = column
-        # The statement of a script that failed, and what those before it have answered.
+        # The failed statement of a script, and the results of those before it.
         self.statement = ""
         self.answers: tuple[object, ...] = ()
 
     def show(self, text: str) -> str:
-        """The error with the line of the text where it is, and a mark under the place.
+        """The error with the line of the SQL text, and a mark below the position.
 
         >>> print(SqlError("what?", line=1, column=8).show("SELECT ? FROM s"))
         what?
@@ -47,7 +47,7 @@ class SqlError(MillstreamError):
 
 
 class SyntaxFailed(SqlError):
-    """The text is not a statement."""
+    """The text is not a valid statement."""
 
 
 class StatementFailed(SqlError):

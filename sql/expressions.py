@@ -1,7 +1,7 @@
-"""Typed expressions: what analysis makes of syntax, and what backends translate.
+"""Typed expressions: the result of analysis, which backends translate.
 
-Every expression knows its type; NULL without one has the type None. Columns are places in the row
-that the expression is evaluated on. Implicit conversions are already written out as Convert.
+Every expression has a type; NULL without a type has the type None. Columns are indexes in the row
+on which the expression is evaluated. Implicit conversions are explicit, as Convert.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from sql.functions.registry import Overload, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value that is the same for all rows; a NULL of no known type has the type None."""
+    """A value that is the same for all rows; a NULL without a known type has the type None."""
 
     value: object
     type: DataType | None
@@ -45,7 +45,7 @@ class LambdaFunction:
 
     @property
     def type(self) -> DataType | None:
-        """What it gives."""
+        """The type of its result."""
         return self.body.type
 
 
@@ -69,7 +69,7 @@ class ElementValue:
 
 @dataclass(frozen=True, slots=True)
 class EntryValue:
-    """The value of a map's key; null if there is none."""
+    """The value of a key in a map; null if there is none."""
 
     map: "TypedExpression"
     key: "TypedExpression"
@@ -78,7 +78,7 @@ class EntryValue:
 
 @dataclass(frozen=True, slots=True)
 class FunctionValue:
-    """A function's call; interval units are Constants of the type None."""
+    """A function call; interval units are Constants of the type None."""
 
     function: Scalar
     arguments: tuple["TypedExpression", ...]
@@ -89,8 +89,7 @@ class FunctionValue:
 class Convert:
     """CAST, or an implicit conversion.
 
-    A value that cannot be one of the type is null, and reported; if `strict` the whole expression
-    fails.
+    A value that cannot be converted is null, and reported; if `strict`, the whole expression fails.
     """
 
     value: "TypedExpression"
@@ -117,7 +116,7 @@ class Negation:
 
 
 class Truth:
-    """An expression that is true or false."""
+    """A boolean expression."""
 
     __slots__ = ()
 
@@ -131,8 +130,8 @@ class Truth:
 class Comparing(Truth):
     """left op right; false if either is null, unless DISTINCT.
 
-    Both have one type, or are numbers of two types that compare by their values; a DOUBLE beside a
-    DECIMAL is the decimal number that its text shows.
+    Both have the same type, or are numbers of two types that are compared by value; for a
+    comparison with a DECIMAL, a DOUBLE is the decimal number of its shortest digits.
     """
 
     operator: str
@@ -172,7 +171,7 @@ class NullTest(Truth):
 
 @dataclass(frozen=True, slots=True)
 class Among(Truth):
-    """value IN (choices), all of one type; null is never among them."""
+    """value IN (choices), all of one type; false for null."""
 
     value: "TypedExpression"
     choices: tuple["TypedExpression", ...]
@@ -180,7 +179,7 @@ class Among(Truth):
 
 @dataclass(frozen=True, slots=True)
 class Matching(Truth):
-    """value LIKE pattern; the escape sign is one letter or None."""
+    """value LIKE pattern; the escape character is one character or None."""
 
     value: "TypedExpression"
     pattern: "TypedExpression"
@@ -247,7 +246,7 @@ TypedExpression = (
 
 
 def column_values(value: object) -> Iterator[ColumnValue]:
-    """The columns that an expression uses, or that all expressions of a step or of a tuple use."""
+    """The columns that an expression uses, or all expressions of a step or a tuple."""
     if isinstance(value, ColumnValue):
         yield value
     elif isinstance(value, tuple):

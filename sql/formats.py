@@ -1,6 +1,6 @@
-"""Formats as statements see them: what each can do, and which columns it can hold.
+"""Formats as statements see them: their features, and the columns that they support.
 
-The bytes themselves are made elsewhere; here is only what a statement must know to be refused.
+The serdes are in sql/rows; this module only contains the checks of statements.
 """
 
 import re
@@ -28,12 +28,12 @@ AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class FormatFeatures:
-    """What a format can do."""
+    """The features of a format."""
 
-    inferred: bool = False  # whether a registry has its schemas
+    inferred: bool = False  # whether a registry contains its schemas
     wraps: bool = False  # a single column may be a record of one field
-    unwraps: bool = False  # a single column may stand alone
-    # The properties it understands, by the names that errors give them, and those a sink inherits.
+    unwraps: bool = False  # a single column may be unwrapped
+    # The supported properties, by their names in errors, and those that a sink inherits.
     properties: frozenset[str] = frozenset()
     inherited: frozenset[str] = frozenset()
 
@@ -63,15 +63,15 @@ FORMATS = {
 
 
 def abilities(name: str) -> FormatFeatures:
-    """What the format of a name can do; StatementFailed if there is none."""
-    found = FORMATS.get(name)
-    if found is None:
+    """The features of a format; StatementFailed if it is unknown."""
+    result = FORMATS.get(name)
+    if result is None:
         raise StatementFailed(f"Unknown format: {name}")
-    return found
+    return result
 
 
 def key_wrapping(name: str, keys: int) -> bool | None:
-    """Whether a key is a record: a single column stands alone where a format has the choice."""
+    """Whether a key is a record: a single column is unwrapped if the format allows both."""
     found = abilities(name)
     return False if keys == 1 and found.unwraps and found.wraps else None
 
@@ -79,7 +79,7 @@ def key_wrapping(name: str, keys: int) -> bool | None:
 def value_wrapping(
     name: str, values: int, explicit: bool | None, default: bool | None
 ) -> bool | None:
-    """Whether a single value column is wrapped, as its statement or the configuration says."""
+    """Whether a single value column is wrapped, by its statement or the settings."""
     found = abilities(name)
     if explicit is not None:
         if values != 1:
@@ -98,7 +98,7 @@ def value_wrapping(
 
 
 def check_format(info: FormatInfo, columns: Sequence[Column], *, is_key: bool) -> None:
-    """Refuse columns that a format cannot hold."""
+    """Refuse columns that a format does not support."""
     if is_key:
         for column in columns:
             if _contains_map(column.type):
@@ -172,7 +172,7 @@ def _map_refusal(name: str, columns: Sequence[Column]) -> str | None:
 
 
 def base_name(type_: DataType) -> str:
-    """A type's name without what it is made of."""
+    """A type's name without its parameters."""
     match type_:
         case DecimalType():
             return "DECIMAL"

@@ -1,4 +1,4 @@
-"""The values that numeric types hold; ValueError says why a number does not fit."""
+"""The ranges of numeric types; ValueError if a number does not fit."""
 
 from decimal import (
     MAX_EMAX,
@@ -15,7 +15,7 @@ from broker.java.number_text import DECIMAL
 from broker.java.times import DAY_MS
 from sql.datatypes import BIGINT, DATE, INT, TIME, TIMESTAMP, DecimalType, Primitive
 
-# The lowest and highest values of the types whose values are whole numbers.
+# The smallest and largest values of the integer types.
 INTEGER_RANGES: dict[Primitive, tuple[int, int]] = {
     INT: (-(2**31), 2**31 - 1),
     BIGINT: (-(2**63), 2**63 - 1),
@@ -26,7 +26,7 @@ INTEGER_RANGES: dict[Primitive, tuple[int, int]] = {
 
 
 def parse_decimal(text: str, wanted: DecimalType) -> Decimal:
-    """As `new BigDecimal(text)`, made to fit the type."""
+    """Like `new BigDecimal(text)`, converted to the type."""
     if DECIMAL.fullmatch(text) is None:
         raise ValueError("the string is not a number")
     return fit_decimal(Decimal(text), wanted)
@@ -41,7 +41,7 @@ def _exactness(wanted: DecimalType) -> tuple[Decimal, Context]:
 
 
 def fit_decimal(number: Decimal, wanted: DecimalType) -> Decimal:
-    """The number with exactly the type's scale; ValueError if that needs rounding or more room."""
+    """The number with the type's scale; ValueError if it must be rounded or is too large."""
     unit, context = _exactness(wanted)
     try:
         fitting = number.quantize(unit, context=context)

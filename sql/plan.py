@@ -1,23 +1,24 @@
-"""Plan: what a query means, step by step, without an engine.
+"""Plan: the steps of a query, independent of the engine.
 
-A step takes rows and gives rows. A row has a key and values: `shape.key` names the key's columns,
-`shape.row` all columns that expressions after this step may use; ColumnValue.index counts in it.
-After a Scan a row has the value columns, the header columns, ROWTIME, ROWPARTITION, ROWOFFSET, of a
-windowed source WINDOWSTART and WINDOWEND, and the key columns, in this order. After a Join it has
-the columns of the left side, then those of the right side, with the names that the join gave them,
-and then the key if it is not a column of either (ROWKEY). After a Rekey it has the same columns,
-and the whole key after them if an expression of it is not a column. After an Explode the functions'
-columns come last (KSQL_SYNTH_0 and so on). After an Aggregate it has the aggregates, WINDOWSTART
-and WINDOWEND if there is a window, and the key: the rules of GROUP BY let nothing else be used.
-After a Project it has what was selected: without the key if a Sink follows, with it if the rows are
-sent to a client. A Project before others has only what the steps after it need (sql/rewrite).
+A step has input rows and output rows. A row has a key and values: `shape.key` lists the key
+columns, `shape.row` all columns that expressions of later steps may use; ColumnValue.index is an
+index in it. After a Scan a row has the value columns, the header columns, ROWTIME, ROWPARTITION,
+ROWOFFSET, of a windowed source WINDOWSTART and WINDOWEND, and the key columns, in this order. After
+a Join it has the columns of the left side, then those of the right side, with the names from the
+join, and then the key if it is not a column of either side (ROWKEY). After a Rekey it has the same
+columns, followed by the whole key if one of its expressions is not a column. After an Explode the
+functions' columns come last (KSQL_SYNTH_0 and so on). After an Aggregate it has the aggregates,
+WINDOWSTART and WINDOWEND if there is a window, and the key: GROUP BY does not allow any others.
+After a Project it has the selected columns: without the key if a Sink follows, with it if the rows
+are sent to a client. A Project before other steps only has the columns that they need
+(sql/rewrite).
 
-Steps whose rows are a table's (`is_table`) carry updates: a row replaces the one with the same key,
-and no row deletes it. Names of steps are the paths of stores and internal topics: changing one is a
-breaking change.
+Steps with table rows (`is_table`) have updates: a row replaces the one with the same key, and a
+tombstone deletes it. Names of steps are part of the names of stores and internal topics: changing
+one is a breaking change.
 
 A query that replaced another one continues with its stores and internal topics. `earlier_rows` are
-the columns of the rows that it may find there, one entry for each version before, oldest first.
+the columns of rows that it may find there, one entry per previous version, oldest first.
 """
 
 from collections.abc import Iterator
@@ -54,16 +55,16 @@ class Scan:
     value_format: FormatInfo
     headers: tuple[HeaderColumn, ...] = ()
     timestamp: TimestampColumn | None = None
-    # Whether a table is kept in a store of its own, so that it can be asked.
+    # Whether a table has its own store, for pull queries.
     materialized: bool = False
     earlier_rows: tuple[tuple[Column, ...], ...] = ()  # of a table, in its store
-    # The places of the columns that a table keeps in its store; None: all. `shape` has only these.
+    # The indexes of the columns in a table's store; None: all. `shape` has only these.
     kept: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Rows for which a condition is true; of a table the others become deletions."""
+    """Rows for which a condition is true; rows of a table that do not match become tombstones."""
 
     name: str
     input: "PlanNode"
@@ -71,13 +72,13 @@ class Filter:
 
     @property
     def shape(self) -> Shape:
-        """As before."""
+        """The shape of the input."""
         return self.input.shape
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Other columns; the key stays, perhaps under other names."""
+    """Other columns; the key columns are kept, possibly renamed."""
 
     name: str
     input: "PlanNode"
@@ -87,7 +88,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Explode:
-    """Table functions: one row for each of their rows, their values after the row's columns."""
+    """Table functions: one row for each of their rows, whose values follow the row's columns."""
 
     name: str
     input: "PlanNode"
@@ -97,7 +98,7 @@ class Explode:
 
 @dataclass(frozen=True, slots=True)
 class Rekey:
-    """PARTITION BY, or what a join needs: a key of other values; none at all if no expression."""
+    """PARTITION BY, or the repartitioning of a join: a new key; no key without expressions."""
 
     name: str
     input: "PlanNode"
@@ -125,14 +126,14 @@ class AggregateCall:
     function: AggregateOverload
     arguments: tuple[TypedExpression, ...]
     constants: tuple[object, ...]
-    # The types of all arguments, for the function to make its aggregator with.
+    # The types of all arguments, from which the function creates its aggregator.
     types: tuple[DataType, ...]
     column: Column
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """GROUP BY: rows have the aggregates, then what their group is known by."""
+    """GROUP BY: rows have the aggregates, then the columns that identify the group."""
 
     name: str
     input: "PlanNode"
@@ -142,7 +143,7 @@ class Aggregate:
     value_format: FormatInfo
     shape: Shape
     window: WindowSpec | None = None
-    # Whether the input's key is the grouping already, so that nothing moves.
+    # Whether the input's key is already the grouping, so that no repartitioning is needed.
     by_key: bool = False
     final: bool = False
     earlier_rows: tuple[tuple[Column, ...], ...] = ()  # of the input, in the repartition topic
@@ -150,7 +151,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class StreamJoin:
-    """Two streams, within some time."""
+    """Two streams, joined within a time span."""
 
     name: str
     kind: JoinKind
@@ -166,7 +167,7 @@ class StreamJoin:
 
 @dataclass(frozen=True, slots=True)
 class StreamTableJoin:
-    """A stream with the rows of a table as they are then."""
+    """A stream, joined with the current rows of a table."""
 
     name: str
     kind: JoinKind
@@ -178,7 +179,7 @@ class StreamTableJoin:
 
 @dataclass(frozen=True, slots=True)
 class TableJoin:
-    """Two tables by their keys."""
+    """Two tables, joined by their keys."""
 
     name: str
     kind: JoinKind
@@ -189,7 +190,7 @@ class TableJoin:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyJoin:
-    """Two tables, by the key of the right one and an expression of the left one."""
+    """Two tables, joined by the key of the right one and an expression of the left one."""
 
     name: str
     kind: JoinKind
@@ -202,7 +203,7 @@ class ForeignKeyJoin:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Rows to a topic; `timestamp` is the column that gives a record its time."""
+    """Writes rows to a topic; `timestamp` is the column with the timestamps of records."""
 
     name: str
     input: "PlanNode"
@@ -229,7 +230,7 @@ PlanNode = (
 
 
 def inputs(step: PlanNode) -> tuple[PlanNode, ...]:
-    """The steps right before a step."""
+    """The direct inputs of a step."""
     match step:
         case Scan():
             return ()

@@ -1,7 +1,7 @@
-"""WITH clauses: which properties a statement may have, and what they say.
+"""WITH clauses: their properties and values.
 
-Names are upper case already. A wrong name, value or combination is refused here; what depends on
-the columns (WRAP_SINGLE_VALUE, TIMESTAMP) is checked by the caller, which knows them.
+Names are already in upper case. Invalid names, values and combinations are refused here; properties
+that depend on the columns (WRAP_SINGLE_VALUE, TIMESTAMP) are checked by the caller.
 """
 
 import re
@@ -63,12 +63,12 @@ UNITS_MS = {
 
 @dataclass(frozen=True, slots=True)
 class WithClause:
-    """What a WITH clause says; what it does not say is None."""
+    """The properties of a WITH clause; missing ones are None."""
 
     topic: str | None
     key_format: str | None
     value_format: str | None
-    key: FormatInfo  # the properties of the key's format; the name is the format's if given
+    key: FormatInfo  # the properties of the key's format; the name is empty if it is not given
     value: FormatInfo
     wrap_single_value: bool | None
     timestamp: TimestampColumn | None
@@ -80,23 +80,23 @@ class WithClause:
 
 
 def read_source_properties(properties: Properties) -> WithClause:
-    """The WITH clause of CREATE STREAM and CREATE TABLE."""
+    """Parse the WITH clause of CREATE STREAM and CREATE TABLE."""
     return _read(_values(properties, OF_SOURCES))
 
 
 def read_sink_properties(properties: Properties) -> WithClause:
-    """The WITH clause of CREATE ... AS SELECT."""
+    """Parse the WITH clause of CREATE ... AS SELECT."""
     return _read(_values(properties, COMMON))
 
 
 def read_query_id(properties: Properties) -> str | None:
-    """The WITH clause of INSERT INTO: the id that its query shall have."""
+    """Parse the WITH clause of INSERT INTO: the id of its query."""
     value = _values(properties, OF_INSERTS).get("QUERY_ID")
     return None if value is None else str(value)
 
 
 def check_properties(info: FormatInfo) -> None:
-    """Refuse properties that a format does not have."""
+    """Refuse properties that a format does not support."""
     given = {
         "delimiter": info.delimiter,
         "fullSchemaName": info.full_name,
@@ -112,7 +112,7 @@ def check_properties(info: FormatInfo) -> None:
 
 
 def duration_ms(count: int, unit: str) -> int:
-    """A time span in milliseconds; units in singular or plural."""
+    """A duration in milliseconds; units are singular or plural."""
     singular = unit.upper().removesuffix("S")
     if singular not in UNITS_MS:
         raise StatementFailed(f"Unknown time unit: '{unit}'")
@@ -228,10 +228,10 @@ def _flag(values: dict[str, object], name: str) -> bool | None:
 
 
 def _value_name(values: dict[str, object]) -> str | None:
-    found = _text(values, "VALUE_SCHEMA_FULL_NAME") or _text(values, "VALUE_AVRO_SCHEMA_FULL_NAME")
-    if found is not None and not found.strip():
+    result = _text(values, "VALUE_SCHEMA_FULL_NAME") or _text(values, "VALUE_AVRO_SCHEMA_FULL_NAME")
+    if result is not None and not result.strip():
         raise _invalid("VALUE_SCHEMA_FULL_NAME", "Schema name cannot be empty")
-    return found
+    return result
 
 
 def _delimiter(values: dict[str, object], name: str) -> str | None:

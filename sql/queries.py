@@ -1,12 +1,12 @@
-"""Running queries: each has its own runtime, is supervised, and restarts when it fails.
+"""Running queries: each has its own runtime, is supervised, and is restarted after a failure.
 
-                start                 failure                      back-off over
+                start                 failure                      backoff over
     CREATED ------------> RUNNING <-------------> ERROR ------------------------> RUNNING
                           |     ^
                     pause v     | resume
                           PAUSED
 
-A QueryRuntime is what the engine asks of a running query; AppRuntime is one StreamsApp per query.
+A QueryRuntime is the engine's interface of a running query; AppRuntime is one StreamsApp per query.
 The applications of all queries share threads, clients and reads: a SharedRuntime is their broker.
 """
 
@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT_MS = 30_000
 LATEST = -1
-# How often a dropped query that another server still runs is looked at: longer than a session.
+# How often to check a dropped query that another server still runs: longer than a session.
 DISCARD_RETRY_MS = 2_000
 DISCARD_TRIES = 30
 USER_CODES = frozenset(
@@ -69,7 +69,7 @@ USER_CODES = frozenset(
 )
 
 
-# Bytes, schemas, rows and topics are the user's.
+# Errors of bytes, schemas, rows and topics are USER errors.
 USER_ERRORS = (
     SerdeError,
     SchemaError,
@@ -102,7 +102,7 @@ class FailureType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordedFailure:
-    """Why a query stopped, and when."""
+    """The reason and time of a failure."""
 
     timestamp_ms: int
     message: str
@@ -131,12 +131,12 @@ class QueryRuntime(Protocol):
 
     @property
     def application_id(self) -> str:
-        """The group that reads for it, and the beginning of its internal topics' names."""
+        """The consumer group, and the prefix of internal topics."""
         ...
 
     @property
     def state(self) -> QueryState:
-        """Where it stands."""
+        """The state."""
         ...
 
     @property
@@ -145,11 +145,11 @@ class QueryRuntime(Protocol):
         ...
 
     def start(self) -> None:
-        """Begin, or continue after `stop`."""
+        """Start, or continue after `stop`."""
         ...
 
     def stop(self) -> None:
-        """Commit and end; state and offsets stay."""
+        """Commit and stop; state and offsets are kept."""
         ...
 
     def discard(self) -> None:
@@ -157,24 +157,24 @@ class QueryRuntime(Protocol):
         ...
 
     def pause(self) -> None:
-        """Process nothing until resumed."""
+        """Stop processing until resumed."""
         ...
 
     def resume(self) -> None:
-        """Process again."""
+        """Continue processing."""
         ...
 
     def wait_running(self, timeout_ms: int) -> bool:
-        """Wait until all its tasks run; False if that took too long, or it failed."""
+        """Wait until all its tasks run; False on a timeout or a failure."""
         ...
 
-    # Any: the caller knows the kind of a store by its name.
+    # Any: the caller knows the kind of a store from its name.
     def stores(self, name: str) -> list[Any]:
-        """Reads of a store with timestamps, one for each partition that is here."""
+        """Readers of a store with timestamps, one per local partition."""
         ...
 
     def elsewhere(self, name: str) -> list[str]:
-        """The addresses of other servers that have partitions of a store which are not here."""
+        """The addresses of other servers with partitions of a store that are not local."""
         ...
 
     def describe(self) -> str:
@@ -182,20 +182,20 @@ class QueryRuntime(Protocol):
         ...
 
     def metrics(self) -> str:
-        """All metrics in Prometheus' text format; nothing while it does not run."""
+        """All metrics in Prometheus' text format; empty while it is not running."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to wait before a failed query is started again."""
+    """The backoff before a failed query is restarted."""
 
     initial_ms: int = 15_000
     max_ms: int = 900_000
     failures_kept: int = 10
 
     def wait_ms(self, attempt: int) -> int:
-        """The wait before the n-th restart, counted from 0."""
+        """The wait before the n-th restart, starting at 0."""
         return int(min(self.max_ms, self.initial_ms * 2 ** min(attempt, 30)))
 
 
@@ -203,27 +203,27 @@ SUPERVISOR_RETRY = RetryPolicy(initial_ms=1_000, max_ms=60_000)
 
 
 class Supervisor:
-    """The thread that starts failed queries again, when their time has come.
+    """The thread that restarts failed queries after their backoff.
 
-    Nothing that an action raises ends the thread: it is logged, and the action is tried again.
+    Exceptions of an action do not end the thread: they are logged, and the action is retried.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """No thread before the first failure."""
+        """No thread runs before the first failure."""
         self._clock = clock
         self._changed = concurrency.Condition()
-        self._due: list[tuple[int, Callable[[], None], int]] = []  # when, what, failures so far
+        self._due: list[tuple[int, Callable[[], None], int]] = []  # due, action, failures
         self._failing: dict[Callable[[], None], str] = {}
         self._thread: concurrency.Thread | None = None
         self._closed = False
 
     def after(self, wait_ms: int, action: Callable[[], None]) -> None:
-        """Call a function after some time."""
+        """Call a function after a delay."""
         self._add(wait_ms, action, 0)
 
     @property
     def failure(self) -> str | None:
-        """Why an action is being tried again, if one is."""
+        """Why an action is being retried, or an empty string."""
         with self._changed:
             return next(iter(self._failing.values()), None)
 
@@ -240,7 +240,7 @@ class Supervisor:
                 self._thread.start()
 
     def close(self) -> None:
-        """Forget what is due, and stop."""
+        """Remove all actions, and stop."""
         with self._changed:
             self._closed = True
             self._due.clear()
@@ -319,7 +319,7 @@ class Restarts:
 
 
 class AppRuntime:
-    """A query as a StreamsApp of its own; see QueryRuntime. Any thread may call it."""
+    """A query as a separate StreamsApp; see QueryRuntime. Any thread may call it."""
 
     def __init__(  # noqa: PLR0913 - what a query must be given
         self,
@@ -332,12 +332,12 @@ class AppRuntime:
         supervisor: Supervisor,
         retry: RetryPolicy,
     ) -> None:
-        """Nothing runs before `start`; `build` is called at each start."""
+        """Call `start` to run it; `build` is called at each start."""
         self._application_id = application_id
         self._build = build
         self._target = target
         self._machine = machine
-        # Any: each setting has a type of its own, which StreamsConfig checks.
+        # Any: each setting has its own type, which StreamsConfig validates.
         self._settings: dict[str, Any] = dict(settings)
         self._supervisor = supervisor
         self._restarts = Restarts(application_id, machine.clock, supervisor, retry)
@@ -349,12 +349,12 @@ class AppRuntime:
 
     @property
     def application_id(self) -> str:
-        """The group, and the beginning of internal topics' names."""
+        """The group, and the prefix of internal topics."""
         return self._application_id
 
     @property
     def state(self) -> QueryState:
-        """Where it stands."""
+        """The state."""
         if self._failed:
             return QueryState.ERROR
         if self._paused:
@@ -367,7 +367,7 @@ class AppRuntime:
         return self._restarts.failures
 
     def start(self) -> None:
-        """Begin; a failure is recorded, not raised, and tried again."""
+        """Start; a failure is recorded, not raised, and retried."""
         with self._lock:
             self._wanted = True
             if self._app is not None:
@@ -381,7 +381,7 @@ class AppRuntime:
                     machine=self._machine,
                     **self._settings,
                 )
-            except Exception as error:  # also what no one expects, as of a user's function
+            except Exception as error:  # including errors of users' functions
                 self._fail(error)
                 return
             self._app = app
@@ -391,7 +391,7 @@ class AppRuntime:
             try:
                 app.start()
             except Exception as error:
-                if self._app is app:  # otherwise it was reported already
+                if self._app is app:  # otherwise it was already reported
                     self._app = None
                     self._fail(error)
 
@@ -418,7 +418,7 @@ class AppRuntime:
                 self.start()
 
     def stop(self) -> None:
-        """Commit and end."""
+        """Commit and stop."""
         self._close(commit=True)
 
     def _close(self, *, commit: bool) -> None:
@@ -430,13 +430,13 @@ class AppRuntime:
             app.close(CLOSE_TIMEOUT_MS, commit=commit)
 
     def discard(self) -> None:
-        """Stop, and delete what the query has left, whether it runs, failed or never began.
+        """Stop, and delete the data of the query, whether it is running, failed or never started.
 
-        Another server may have deleted the query's topics already: nothing is committed.
+        Nothing is committed, because another server may have deleted the query's topics.
         """
         try:
             self._close(commit=False)
-        except Exception:  # what it has left is deleted all the same
+        except Exception:  # its data is deleted anyway
             logger.exception("query %s did not stop cleanly", self._application_id)
         folder = self._settings.get("state_dir")
         if folder is not None:
@@ -446,14 +446,14 @@ class AppRuntime:
         discard_in_time(self._supervisor, clients, [self._application_id])
 
     def pause(self) -> None:
-        """Process nothing until resumed."""
+        """Stop processing until resumed."""
         with self._lock:
             self._paused = True
             if self._app is not None:
                 self._app.pause()
 
     def resume(self) -> None:
-        """Process again."""
+        """Continue processing."""
         with self._lock:
             self._paused = False
             if self._app is not None:
@@ -464,9 +464,9 @@ class AppRuntime:
         app = self._app
         return app is not None and app.wait_for(AppState.RUNNING, timeout_ms=timeout_ms)
 
-    # Any: the caller knows the kind of a store by its name.
+    # Any: the caller knows the kind of a store from its name.
     def stores(self, name: str) -> list[Any]:
-        """Reads of a store, one for each partition."""
+        """Readers of a store, one per partition."""
         app = self._app
         if app is None:
             raise StoreNotReady(
@@ -479,7 +479,7 @@ class AppRuntime:
         return [app.store(name, partition=each, timestamped=True) for each in partitions]
 
     def elsewhere(self, name: str) -> list[str]:
-        """Other servers that have what is not here."""
+        """Other servers with the partitions that are not local."""
         app = self._app
         if app is None:
             return []
@@ -496,16 +496,16 @@ class AppRuntime:
         try:
             return self._build().describe()
         except MillstreamError:
-            return ""  # it cannot run, and its failures say why
+            return ""  # it cannot run, and reports why
 
     def metrics(self) -> str:
-        """All metrics; nothing while it does not run."""
+        """All metrics; empty while it is not running."""
         app = self._app
         return "" if app is None else app.metrics_text()
 
 
 def _partitions_here(app: StreamsApp, store: str) -> list[int]:
-    """The partitions of a store that run in this process."""
+    """The local partitions of a store."""
     return sorted(
         {
             owned.task_id.partition
@@ -518,10 +518,10 @@ def _partitions_here(app: StreamsApp, store: str) -> list[int]:
 
 
 def begin_at_end(target: Target, application_id: str, topics: Iterable[str]) -> None:
-    """Let an application that has not read some partitions yet begin where they end now.
+    """Set the start of partitions without a commit to their current end offsets.
 
-    Left to the application it would be where they end when it first asks: what is written until
-    then would be missed.
+    Otherwise the application would use the end offsets of its first request, and miss the records
+    written in between.
     """
     with admin(target) as administration:
         described = administration.describe_topics(topics).values
@@ -537,17 +537,17 @@ def begin_at_end(target: Target, application_id: str, topics: Iterable[str]) -> 
 
 
 def remove_folder(files: FileSystem, folder: Path) -> None:
-    """Delete a folder with all that it has, if it is there; what is left is logged."""
+    """Delete a folder and its content, if it exists; remaining files are logged."""
     files.remove_folder(str(folder))
     try:
         left = files.list_folder(str(folder))
     except OSError:
-        return  # it is gone
+        return  # it is deleted
     logger.warning("could not delete %s: it still has %d files or folders", folder, len(left))
 
 
 def discard_state(files: FileSystem, state_directory: str, application_id: str) -> None:
-    """Delete the stores of an application that does not run, if it has any here."""
+    """Delete the local stores of an application that does not run."""
     remove_folder(files, Path(state_directory) / application_id)
 
 
@@ -557,10 +557,10 @@ def discard_in_time(
     application_ids: Collection[str],
     tries: int = DISCARD_TRIES,
 ) -> None:
-    """Delete the offsets and internal topics of applications, once no server runs them any more.
+    """Delete the offsets and internal topics of applications when no server runs them any more.
 
-    The last server of a service that stops a query deletes them. One that was killed is a member of
-    the group until its session ends, so this one looks again.
+    The last server of a service that stops a query deletes them. A server that was killed is a
+    member of the group until its session times out, so this one retries.
     """
     running = discard_applications(target, application_ids)
     if running and tries:
@@ -576,9 +576,9 @@ def discard_in_time(
 
 
 def discard_applications(target: Target, application_ids: Collection[str]) -> list[str]:
-    """Delete the offsets and the internal topics of applications; those that still run somewhere.
+    """Delete the offsets and internal topics of applications; returns those that still run.
 
-    Nothing is taken away from an application whose group has members.
+    Nothing of an application whose group has members is deleted.
     """
     if not application_ids:
         return []
@@ -587,7 +587,7 @@ def discard_applications(target: Target, application_ids: Collection[str]) -> li
             running = _delete_groups(administration, application_ids)
             _delete_topics(administration, set(application_ids).difference(running))
     except MillstreamError as error:
-        # What is left does no harm; the application has ended.
+        # Remaining topics do no harm; the application has ended.
         names = ", ".join(application_ids)
         logger.warning("could not delete internal topics or groups of %s: %s", names, error)
         return []
@@ -595,8 +595,8 @@ def discard_applications(target: Target, application_ids: Collection[str]) -> li
 
 
 def _delete_groups(administration: Admin, application_ids: Collection[str]) -> list[str]:
-    """Delete groups; the applications among them that have members."""
-    # Sinks on Spark have groups of their own, for their marks.
+    """Delete groups; returns the applications whose groups have members."""
+    # Sinks on Spark have separate groups for their marks.
     prefixes = tuple(f"{each}-" for each in application_ids)
     known = sorted({each.group_id for each in administration.list_groups()})
     groups = [each for each in known if each in application_ids or each.startswith(prefixes)]
@@ -623,5 +623,5 @@ def _report(kind: str, errors: Mapping[str, MillstreamError]) -> None:
 
 
 def shown_state(state: QueryState) -> str:
-    """A state as lists show it: what has just been made counts as running."""
+    """A state as in lists: a new query counts as running."""
     return QueryState.RUNNING.value if state is QueryState.CREATED else state.value

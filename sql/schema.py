@@ -14,7 +14,7 @@ from sql.datatypes import (
     StructType,
 )
 
-# Columns that every row has; windowed rows have the bounds of their window, too.
+# The columns of every row; windowed rows also have the bounds of their window.
 ROWTIME = Column("ROWTIME", BIGINT)
 ROWPARTITION = Column("ROWPARTITION", INT)
 ROWOFFSET = Column("ROWOFFSET", BIGINT)
@@ -30,17 +30,17 @@ HEADERS_TYPE = ArrayType(StructType((Field("KEY", STRING), Field("VALUE", BYTES)
 
 @dataclass(frozen=True, slots=True)
 class HeaderColumn:
-    """A column that holds a record's headers: all of them, or the last one of a key."""
+    """A column with a record's headers: all of them, or the last one with a key."""
 
     name: str
     type: DataType
     key: str | None = None
-    # Where it was declared among the other columns; at the end by default.
+    # Its position in the declaration of columns; by default at the end.
     place: int | None = None
 
     @property
     def role(self) -> str:
-        """As SQL writes it after the type."""
+        """The keyword after the type."""
         return "HEADERS" if self.key is None else f"HEADER('{self.key}')"
 
 
@@ -53,7 +53,7 @@ class Schema:
     headers: tuple[HeaderColumn, ...] = ()
 
     def __str__(self) -> str:
-        """As SQL shows it: `K` STRING KEY, `V` INTEGER."""
+        """The SQL form: `K` STRING KEY, `V` INTEGER."""
         shown = [
             *(f"`{each.name}` {each.type} KEY" for each in self.key),
             *(f"`{each.name}` {each.type}" for each in self.value),

@@ -1,14 +1,14 @@
-"""Scripts: text split into statements, with variables replaced by their values.
+"""Scripts: splits them into statements, and replaces variables with their values.
 
-`DEFINE name = 'value'` makes a variable, and `${name}` stands for its value, in any case:
+`DEFINE name = 'value'` defines a variable, and `${name}` is replaced with its value, in any case:
 
-    in quotes             'orders_${region}'      any text; quotes in it are doubled
-    where a name stands   DROP STREAM ${name}     one name: orders, `orders` or "orders"
-    where a value stands  VALUES (${amount})      a number, true, false or a 'text' in quotes
+    in quotes            'orders_${region}'      any text; quotes in it are doubled
+    in place of a name   DROP STREAM ${name}     one name: orders, `orders` or "orders"
+    in place of a value  VALUES (${amount})      a number, true, false or a 'text' in quotes
 
-A value with quotes is defined with three of them: DEFINE format = '''JSON'''. `$${name}` is left
-as `${name}`. In quotes an unknown variable is left as it is; elsewhere it is an error. What a value
-may be keeps it from bringing a statement, a clause or a comment of its own.
+A value with quotes is defined with three of them: DEFINE format = '''JSON'''. `$${name}` becomes
+`${name}`. In quotes an unknown variable is unchanged; elsewhere it is an error. Values are
+restricted, so that they cannot inject a statement, a clause or a comment.
 """
 
 import re
@@ -22,7 +22,7 @@ from sql.syntax.node import Position
 
 IN_QUOTES = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_@]*)\}")
 NAME = re.compile(r"""(?P<quote>[`"]?)[A-Za-z_][A-Za-z0-9_@]*(?P=quote)""")
-# What a script may have; each of its statements has limits of its own.
+# The limits of a script; statements have their own limits.
 SCRIPT_TOKENS_MAX = 2_000_000
 STATEMENTS_MAX = 100_000
 NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -30,7 +30,7 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 @dataclass(frozen=True, slots=True)
 class ScriptPart:
-    """A statement with its semicolon, or what stands without one at the end."""
+    """A statement with its semicolon, or the rest of the script without one."""
 
     text: str
     is_complete: bool
@@ -38,7 +38,7 @@ class ScriptPart:
 
 
 def split_statements(text: str) -> list[ScriptPart]:
-    """The statements of a script, whether they can be read or not.
+    """The statements of a script, whether they are valid or not.
 
     >>> [(each.text, each.is_complete) for each in split_statements("SHOW STREAMS; SELECT ';'")]
     [('SHOW STREAMS;', True), ("SELECT ';'", False)]
@@ -75,7 +75,7 @@ def split_statements(text: str) -> list[ScriptPart]:
 
 
 def substitute(text: str, variables: Mapping[str, str], *, start: Position | None = None) -> str:
-    """A statement with the values of its variables, whose names are given in upper case.
+    """A statement with the values of its variables, whose names are in upper case.
 
     >>> substitute("PRINT '${topic}' LIMIT 3;", {"TOPIC": "orders"})
     "PRINT 'orders' LIMIT 3;"
@@ -92,7 +92,7 @@ def substitute(text: str, variables: Mapping[str, str], *, start: Position | Non
             continue
         token, begin = tokens.raw[index], tokens.starts[index]
         value = values[index] if index in values else _in_quotes(token, variables)
-        # Two minuses would start a comment.
+        # Two consecutive minuses would start a comment.
         apart = " " if value[:1] == "-" and text[begin - 1 : begin] == "-" else ""
         pieces += [text[end:begin], apart, value]
         end = begin + len(token)
@@ -113,21 +113,21 @@ def _in_quotes(token: str, variables: Mapping[str, str]) -> str:
 
 
 def _values(tokens: Tokens, variables: Mapping[str, str]) -> dict[int, str]:
-    """What stands for the variables outside quotes, by their tokens."""
+    """The replacements of variables outside quotes, by their tokens."""
     if "variable" not in tokens.kinds:
         return {}
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     for use in variable_uses(tokens):
         name = tokens.raw[use.index][2:-1]
         value = variables.get(name.upper())
         if value is None:
             raise _illegal(tokens, use.index, f" Got: '${{{name}}}'", f'"{name}" is not defined')
-        found[use.index] = (
+        result[use.index] = (
             _as_name(tokens, use.index, value)
             if use.is_name
             else _as_literal(tokens, use.index, value)
         )
-    return found
+    return result
 
 
 def _as_name(tokens: Tokens, index: int, value: str) -> str:

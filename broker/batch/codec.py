@@ -124,7 +124,7 @@ def _checked_header(view: memoryview, position: int) -> BatchHeader:
 def _check_fields(header: BatchHeader, position: int) -> None:
     if header.codec > CODEC_LAST:
         raise CorruptBatch(
-            f"compression id {header.codec} is not known", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+            f"unknown compression id {header.codec}", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         )
     if not 0 <= header.record_count <= header.last_offset_delta + 1 or header.last_offset_delta < 0:
         raise CorruptBatch(
@@ -153,7 +153,7 @@ def _check_client_fields(header: BatchHeader) -> None:
 
 
 class RecordFacts(NamedTuple):
-    """What a walk over the records of a batch collects: first and last time, null keys."""
+    """Statistics of the records of a batch: first and last timestamp, null keys."""
 
     first_timestamp_ms: int
     last_timestamp_ms: int
@@ -274,19 +274,19 @@ def decode_rows(
     *,
     bytes_max: int | None = None,
 ) -> list[T]:
-    """As `decode_records`, to named tuples that begin with `prefix` and continue as Record does."""
+    """Like `decode_records`, to named tuples of `prefix` and the fields of Record."""
     header, data = _section(view, position, bytes_max)
     try:
-        return _native.decode_rows(data, _surroundings(header), row_type, prefix)
+        return _native.decode_rows(data, _section_of(header), row_type, prefix)
     except ValueError as error:
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
 
 
 def decode_lists(view: Buffer, position: int = 0, *, bytes_max: int | None = None) -> Lists:
-    """As `decode_records`, in one list per field; the headers are None when there are none."""
+    """Like `decode_records`, but one list per field; the headers are None when there are none."""
     header, data = _section(view, position, bytes_max)
     try:
-        return _native.decode_lists(data, _surroundings(header))
+        return _native.decode_lists(data, _section_of(header))
     except ValueError as error:
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
 
@@ -300,14 +300,14 @@ def decode_columns(
     longs = array("q", bytes(8 * count)), array("q", bytes(8 * count))
     ints = [array("i", bytes(4 * count)) for _ in range(4)]
     try:
-        headers = _native.decode_arrays(data, _surroundings(header), longs, ints)
+        headers = _native.decode_arrays(data, _section_of(header), longs, ints)
     except ValueError as error:
         raise CorruptBatch(f"batch at offset {header.base_offset}: {error}") from error
     key_starts, key_ends, value_starts, value_ends = ints
     return BatchColumns(data, *longs, key_starts, key_ends, value_starts, value_ends, headers)
 
 
-def _surroundings(header: BatchHeader) -> Section:
+def _section_of(header: BatchHeader) -> Section:
     fixed = header.has_log_append_time
     return Section(
         header.record_count,

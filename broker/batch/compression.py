@@ -69,7 +69,7 @@ def decompress(codec: int, data: Buffer, *, bytes_max: int | None = None) -> byt
     """Decompress untrusted bytes; CorruptBatch if they are invalid or exceed the limit."""
     if codec >= len(DECOMPRESSORS):
         raise CorruptBatch(
-            f"compression id {codec} is not known", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+            f"unknown compression id {codec}", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         )
     if bytes_max is None:
         bytes_max = max(HONEST_BYTES_MIN, HONEST_RATIO_MAX * len(data))

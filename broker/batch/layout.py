@@ -31,7 +31,7 @@ from broker.errors import CorruptBatch
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_BYTES = 61
-LENGTH_END = 12  # a batch's size is its length field plus what comes before and in it
+LENGTH_END = 12  # a batch's size is its length field plus the bytes up to the end of that field
 BATCH_LENGTH_MIN = HEADER_BYTES - LENGTH_END
 MAGIC = 2
 MAGIC_AT = 16

@@ -241,7 +241,7 @@ class Accumulator:
         return (queue for queue in self._queues.values() if queue.batches)
 
     def incomplete(self) -> list[ProducedBatch]:
-        """The batches without outcome."""
+        """The batches without an outcome."""
         return list(self._incomplete)
 
     def ready_in_ms(self, queue: BatchQueue, now_ms: int) -> int:

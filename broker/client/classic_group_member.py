@@ -101,7 +101,7 @@ class GroupConfig:
 
     def __post_init__(self) -> None:
         if not self.group_id:
-            raise ConfigError('"group_id" is empty', hint="give the group a name")
+            raise ConfigError('"group_id" is empty', hint="set the name of the group")
         if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
             raise ConfigError(
                 f'"heartbeat_interval_ms" is {self.heartbeat_interval_ms}',

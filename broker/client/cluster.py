@@ -220,12 +220,12 @@ class Cluster:
 
     def _unreachable(self, error: RequestTimeout, waited_ms: int) -> BrokersUnreachable:
         last = error.__cause__
-        # A call that times out between two attempts to connect does not know why they fail.
+        # A call that times out between two attempts to connect cannot tell why they fail.
         why = self._not_connected or f"timed out after {waited_ms} ms"
         if isinstance(last, MillstreamError) and not isinstance(last, RequestTimeout):
             why = last.message
         return BrokersUnreachable(
-            f"no broker answers: {why}",
+            f"no broker responds: {why}",
             hint="start a broker (`millstream up`), or set the address of a running one",
         )
 
@@ -508,7 +508,7 @@ class Cluster:
         return found.node_id
 
     def learn_coordinator(self, kind: CoordinatorKind, key: str, found: Coordinator) -> None:
-        """Remember a coordinator and its address; never waits."""
+        """Cache a coordinator and its address; never waits."""
         nodes = {node.id: node for node in self.transport.nodes()}
         if found.node_id not in nodes:
             nodes[found.node_id] = Node(found.node_id, found.host, found.port)

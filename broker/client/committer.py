@@ -131,7 +131,7 @@ class Committer:
             if not self._report(pending) and pending.callback is not None:
                 pending.callback(
                     pending.offsets,
-                    RequestTimeout("the consumer was closed before the commit was answered"),
+                    RequestTimeout("the consumer was closed before the commit completed"),
                 )
 
     def committed(

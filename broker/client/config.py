@@ -162,11 +162,11 @@ def parse_servers(text: str) -> list[tuple[str, int]]:
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ConfigError(
                 f'bootstrap server "{part}" is not "host:port"',
-                hint='give one or more as "host:port,host:port"',
+                hint='use the form "host:port,host:port"',
             )
         servers.append((host.strip("[]"), int(port)))
     if not servers:
-        raise ConfigError('"bootstrap_servers" is empty', hint='give "host:port"')
+        raise ConfigError('"bootstrap_servers" is empty', hint='set it to "host:port"')
     return servers
 
 
@@ -191,7 +191,7 @@ def take(cls: type[T], options: dict[str, object]) -> T:
 
 
 def _typed(name: str, value: object, declared: object) -> object:
-    """A value as the type of its setting; strings, from files and flags, are parsed."""
+    """A value converted to the type of its setting; strings, from files and flags, are parsed."""
     kinds = set(get_args(declared) if isinstance(declared, UnionType) else (declared,))
     kinds.discard(NoneType)
     if str in kinds:
@@ -211,7 +211,7 @@ def _typed(name: str, value: object, declared: object) -> object:
         try:
             return int(text)
         except ValueError:
-            raise ConfigError(f'"{name}" is "{value}"', hint="it must be a whole number") from None
+            raise ConfigError(f'"{name}" is "{value}"', hint="it must be an integer") from None
     if get_origin(declared) is Sequence:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     return value

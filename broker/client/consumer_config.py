@@ -23,7 +23,7 @@ ASSIGNORS: dict[str, type[Assignor]] = {
 
 @dataclass(frozen=True, slots=True)
 class ConsumerConfig:
-    """The settings of reading; the membership in a group has its own settings."""
+    """The settings for reading; those of group membership are in GroupConfig."""
 
     auto_offset_reset: str = "latest"
     enable_auto_commit: bool = True

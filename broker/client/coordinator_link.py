@@ -19,7 +19,7 @@ class CoordinatorLink:
     """
 
     def __init__(self, cluster: Cluster, group_id: str, signal: Signal) -> None:
-        """The signal is set whenever a response comes."""
+        """The signal is set whenever a response arrives."""
         self._cluster = cluster
         self._group_id = group_id
         self._signal = signal

@@ -1,4 +1,4 @@
-"""FetchedRun: the batches of one partition from one fetch, taken without decoding records.
+"""FetchedRun: the batches of one partition from one fetch, read without decoding records.
 
 With read_committed, batch headers alone decide which batches to skip: the broker lists the aborted
 transactions of the run by producer and first offset, and each ends at its marker.

@@ -67,7 +67,7 @@ class Fetcher:
     def __init__(
         self, cluster: Cluster, positions: Positions, config: ConsumerConfig, signal: Signal
     ) -> None:
-        """Nothing is fetched before the first `send_fetches`."""
+        """Starts to fetch with the first `send_fetches`."""
         self._cluster = cluster
         self._positions = positions
         self._config = config

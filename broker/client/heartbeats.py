@@ -19,7 +19,7 @@ DOUBLINGS_MAX = 10
 
 
 class Due(Enum):
-    """What is due next."""
+    """The next action that is due."""
 
     NOTHING = "wait"
     HEARTBEAT = "send a heartbeat"
@@ -83,7 +83,7 @@ class HeartbeatSchedule:
         self._answered_ms = now_ms
 
     def next(self, now_ms: int) -> tuple[Due, int]:
-        """What is due, or the time until something is."""
+        """The action that is due, or the time until the next one."""
         if now_ms - self._polled_ms >= self._poll_max_ms:
             return Due.POLL_TOO_LATE, 0
         if now_ms - self._answered_ms >= self._session_ms:

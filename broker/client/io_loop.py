@@ -56,7 +56,7 @@ class IoLoop:
             self._transports[transport] = None
 
     def process(self, transport: "NetworkTransport") -> None:
-        """Have the thread process a transport."""
+        """Schedule a transport; the thread processes it next."""
         self._changed.append(transport)
         self._wake()
 

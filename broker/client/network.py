@@ -145,7 +145,7 @@ class NetworkTransport:
                 self._watch(peer)
 
     def due_ms(self) -> int | None:
-        """When something is due next, by the monotonic clock; None if nothing is."""
+        """The time of the next action, by the monotonic clock; None if there is none."""
         due_ms = NEVER_MS
         for peer in self._peers.values():
             for exchange in peer.queue:

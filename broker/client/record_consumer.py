@@ -104,7 +104,7 @@ class Consumer:
         if self._member is None:
             raise ClientError("a subscription needs a group", hint='set "group_id", or use assign')
         if isinstance(topics, str):
-            raise ClientError(f'topics is the string "{topics}"', hint="give a list of names")
+            raise ClientError(f'topics is the string "{topics}"', hint="pass a list of names")
         if not self._subscribed and self._positions.assigned():
             raise ClientError("partitions are assigned manually", hint="unsubscribe first")
         self._subscribed = True

@@ -175,7 +175,7 @@ class Producer:
         view = memoryview(batch)
         found = check_batches(view, batch_bytes_max=self._config.max_request_size)
         if len(found) != 1:
-            raise ClientError(f"send_batch takes one record batch, not {len(found)}")
+            raise ClientError(f"send_batch accepts one record batch, not {len(found)}")
         header = found[0]
         queue = self._route(tp.topic, tp.partition).queues[tp.partition]
         counts = (header.record_count, header.base_timestamp)

@@ -65,7 +65,7 @@ def scram(hash_name: str, username: str, password: str, *, nonce: str) -> Conver
     expected = hmac.digest(server_key, signed, hash_name)
     if not hmac.compare_digest(_decode(_fields(server_final)["v"]), expected):
         raise AuthenticationFailed(
-            "the broker's SCRAM signature is wrong: it does not know the password",
+            "the broker's SCRAM signature is invalid: it does not have the password",
             hint="check that this is the broker you mean to reach",
         )
 
@@ -93,7 +93,7 @@ def _fields(message: bytes) -> _Fields:
 
 def _iterations(text: str) -> int:
     if not text.isdecimal() or not ITERATIONS_MIN <= int(text) <= ITERATIONS_MAX:
-        raise AuthenticationFailed(f'the broker asks for "{text[:20]}" SCRAM iterations')
+        raise AuthenticationFailed(f'the broker requires "{text[:20]}" SCRAM iterations')
     return int(text)
 
 

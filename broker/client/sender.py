@@ -345,7 +345,7 @@ class Sender:
             return True  # it was queued after the check of the producer id; the next round has one
         if sequences.restart_wanted and not batch.uncertain:
             return True
-        # A broker accepts any sequence of a producer that it does not know: the second batch must
+        # A broker accepts any sequence number of an unknown producer: the second batch must
         # wait until the first one is accepted. Retried batches are sent one by one, too.
         alone = batch.has_sequence or queue.accepted_producer != sequences.producer
         return alone and bool(queue.in_flight)
@@ -388,7 +388,7 @@ class Sender:
         for batch in outgoing.batches:
             answer = answers.get(batch.tp)
             if answer is None:
-                silent = f"broker {outgoing.node_id} did not answer for {batch.tp}"
+                silent = f"broker {outgoing.node_id} did not respond for {batch.tp}"
                 self._not_answered(batch, MalformedMessage(silent))
             else:
                 self._settle(batch, answer)
@@ -503,5 +503,5 @@ def _timed_out(batch: ProducedBatch, now_ms: int) -> RequestTimeout:
     return RequestTimeout(
         f"{batch.record_count or len(batch.rows)} records for {batch.tp} were not delivered in "
         f"{now_ms - batch.created_ms} ms; {reason}",
-        hint="see whether the partition has a leader that answers, or raise delivery_timeout_ms",
+        hint="check that the leader of the partition is available, or raise delivery_timeout_ms",
     )

@@ -139,7 +139,7 @@ class Subscription:
                 counts[topic] = len(known.partitions)
         return counts
 
-    # --- as member of the group ---------------------------------------------------------------
+    # --- as a member of the group -------------------------------------------------------------
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
         """One subscription for each assignor, preferred first."""

@@ -191,23 +191,23 @@ class ConsumerGroup:
 
     # --- heartbeats ---------------------------------------------------------------------------
 
-    def heartbeat(self, asked: Heartbeat) -> HeartbeatResult:
+    def heartbeat(self, request: Heartbeat) -> HeartbeatResult:
         """A member joins, is alive or reports its partitions; returns its assignment."""
-        self._check_assignor(asked.server_assignor)
-        if asked.subscribed_regex:
-            self._matches.compiled(asked.subscribed_regex)
-        member = self._admit(asked)
-        resubscribed = self._update(member, asked)
-        if self._look_at_topics() or resubscribed:
+        self._check_assignor(request.server_assignor)
+        if request.subscribed_regex:
+            self._matches.compiled(request.subscribed_regex)
+        member = self._admit(request)
+        resubscribed = self._update(member, request)
+        if self._topics_have_changed() or resubscribed:
             self._bump()
         if self.epoch > self.target_epoch:
             self._assign()
         before = member.holding
-        self._reconcile(member, asked.owned)
+        self._reconcile(member, request.owned)
         member.session_deadline_ms = self._clock.monotonic_ms() + self._rules.session_timeout_ms
         assigned = member.holding.assigned
         # A member whose epoch is behind did not get the response with its partitions.
-        has_assignment = asked.epoch == before.epoch and not asked.is_full
+        has_assignment = request.epoch == before.epoch and not request.is_full
         return HeartbeatResult(
             member.member_id,
             member.holding.epoch,
@@ -215,10 +215,10 @@ class ConsumerGroup:
             assigned=None if has_assignment and assigned == before.assigned else assigned,
         )
 
-    def leave(self, asked: Heartbeat) -> HeartbeatResult:
+    def leave(self, request: Heartbeat) -> HeartbeatResult:
         """A member leaves (-1), a static one possibly only for a while (-2)."""
-        member = self._existing(asked.member_id, asked.instance_id)
-        if asked.epoch == LEAVE_STATIC_EPOCH:
+        member = self._existing(request.member_id, request.instance_id)
+        if request.epoch == LEAVE_STATIC_EPOCH:
             # It keeps its partitions until its session times out: it may come back before.
             holding = member.holding
             left = Holding(LEAVE_STATIC_EPOCH, holding.epoch, MemberState.STABLE, holding.assigned)
@@ -226,7 +226,7 @@ class ConsumerGroup:
             member.rebalance_deadline_ms = None
         else:
             self.remove(member)
-        return HeartbeatResult(asked.member_id, asked.epoch)
+        return HeartbeatResult(request.member_id, request.epoch)
 
     def remove(self, *members: ConsumerMember) -> None:
         """Remove members; their partitions become free."""
@@ -261,12 +261,12 @@ class ConsumerGroup:
                 f'server assignor "{name}" is not supported; supported are {allowed}',
             )
 
-    def _admit(self, asked: Heartbeat) -> ConsumerMember:
+    def _admit(self, request: Heartbeat) -> ConsumerMember:
         """The member that sent the heartbeat; a new one if it joins."""
-        member_id, instance_id = asked.member_id, asked.instance_id
-        if asked.epoch != JOIN_EPOCH:
+        member_id, instance_id = request.member_id, request.instance_id
+        if request.epoch != JOIN_EPOCH:
             member = self._existing(member_id, instance_id)
-            _check_epoch(member, asked)
+            _check_epoch(member, request)
             return member
         known = self.members.get(member_id)
         static = self.find("", instance_id)
@@ -276,7 +276,7 @@ class ConsumerGroup:
                     ErrorCode.UNRELEASED_INSTANCE_ID,
                     f'instance id "{instance_id}" is still used by member {static.member_id}',
                 )
-            return self._take_place(static, member_id)
+            return self._replace_static(static, member_id)
         if known is not None:
             # It starts again without partitions: it was fenced, or a response was lost.
             self._hold(known, Holding())
@@ -315,8 +315,8 @@ class ConsumerGroup:
             )
         return member
 
-    def _take_place(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
-        """A static member rejoins with a new id and keeps its assignment."""
+    def _replace_static(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
+        """A static member rejoins with a new id; its assignment is unchanged."""
         old_id = old.member_id
         target = self.targets.pop(old_id, NOTHING)
         assigned = old.holding.assigned
@@ -331,21 +331,21 @@ class ConsumerGroup:
         self._hold(old, Holding(assigned=assigned))
         return old
 
-    def _update(self, member: ConsumerMember, asked: Heartbeat) -> bool:
+    def _update(self, member: ConsumerMember, request: Heartbeat) -> bool:
         """Apply the fields of a heartbeat; whether the subscription changed."""
         old = member.subscription
-        if asked.subscribed_names is not None:
-            member.subscribed_names = tuple(sorted(set(asked.subscribed_names)))
-        if asked.subscribed_regex is not None:
-            member.subscribed_regex = asked.subscribed_regex or None
-        if asked.rack_id is not None:
-            member.rack_id = asked.rack_id
-        if asked.server_assignor is not None:
-            member.server_assignor = asked.server_assignor
-        if asked.rebalance_timeout_ms != -1:
-            member.rebalance_timeout_ms = asked.rebalance_timeout_ms
-        member.client_id = asked.client_id
-        member.client_host = asked.client_host
+        if request.subscribed_names is not None:
+            member.subscribed_names = tuple(sorted(set(request.subscribed_names)))
+        if request.subscribed_regex is not None:
+            member.subscribed_regex = request.subscribed_regex or None
+        if request.rack_id is not None:
+            member.rack_id = request.rack_id
+        if request.server_assignor is not None:
+            member.server_assignor = request.server_assignor
+        if request.rebalance_timeout_ms != -1:
+            member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        member.client_id = request.client_id
+        member.client_host = request.client_host
         new = member.subscription
         if old != new:
             self.changes.members.add(member.member_id)
@@ -377,7 +377,7 @@ class ConsumerGroup:
             if member.subscribed_regex:
                 self._resolve(member)
 
-    def _look_at_topics(self) -> bool:
+    def _topics_have_changed(self) -> bool:
         """Whether a subscribed topic was created, deleted or extended since the last check."""
         if not self._look_again:
             return False
@@ -522,13 +522,13 @@ class ConsumerGroup:
             member.subscribed_regex = None
 
 
-def _check_epoch(member: ConsumerMember, asked: Heartbeat) -> None:
-    given, holding = asked.epoch, member.holding
+def _check_epoch(member: ConsumerMember, request: Heartbeat) -> None:
+    given, holding = request.epoch, member.holding
     if given == holding.epoch:
         return
     # The response with the newer epoch may have been lost.
     lost_answer = given == holding.previous_epoch and given < holding.epoch
-    if lost_answer and asked.owned is not None and asked.owned <= holding.assigned:
+    if lost_answer and request.owned is not None and request.owned <= holding.assigned:
         return
     raise BrokerError(
         ErrorCode.FENCED_MEMBER_EPOCH,

@@ -108,35 +108,35 @@ class ClassicGroup:
 
     # --- join ---------------------------------------------------------------------------------
 
-    def join(self, asked: Join) -> JoinResult | Pending[JoinResult]:
+    def join(self, request: Join) -> JoinResult | Pending[JoinResult]:
         """A client joins, or rejoins for the next generation."""
-        refused = self._refuse_join(asked)
+        refused = self._refuse_join(request)
         if refused is not ErrorCode.NONE:
-            return JoinResult(asked.member_id, refused)
-        if asked.member_id:
-            return self._join_known(asked)
-        member_id = f"{asked.instance_id or asked.client_id}-{self._new_id()}"
-        if asked.instance_id is not None:
-            static = self.members.static(asked.instance_id)
+            return JoinResult(request.member_id, refused)
+        if request.member_id:
+            return self._join_known(request)
+        member_id = f"{request.instance_id or request.client_id}-{self._new_id()}"
+        if request.instance_id is not None:
+            static = self.members.static(request.instance_id)
             if static is not None:
-                return self._replace_static(static, member_id, asked)
-        elif asked.joins_twice:
+                return self._replace_static(static, member_id, request)
+        elif request.joins_twice:
             now_ms = self._clock.monotonic_ms()
-            self._expected[member_id] = now_ms + asked.session_timeout_ms
+            self._expected[member_id] = now_ms + request.session_timeout_ms
             return JoinResult(member_id, ErrorCode.MEMBER_ID_REQUIRED)
-        return self._add(member_id, asked)
+        return self._add(member_id, request)
 
-    def _refuse_join(self, asked: Join) -> ErrorCode:
+    def _refuse_join(self, request: Join) -> ErrorCode:
         rules = self._rules
-        session_ms = asked.session_timeout_ms
+        session_ms = request.session_timeout_ms
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not rules.session_timeout_min_ms <= session_ms <= rules.session_timeout_max_ms:
             return ErrorCode.INVALID_SESSION_TIMEOUT
-        if not self._has_room_for(asked.member_id):
-            self._expected.pop(asked.member_id, None)
+        if not self._has_room_for(request.member_id):
+            self._expected.pop(request.member_id, None)
             return ErrorCode.GROUP_MAX_SIZE_REACHED
-        if not self._speaks(asked):
+        if not self._has_common_protocol(request):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.NONE
 
@@ -151,51 +151,51 @@ class ClassicGroup:
             return sum(other.joining is not None for other in self.members) < size_max
         return member is not None or len(self.members) < size_max
 
-    def _speaks(self, asked: Join) -> bool:
+    def _has_common_protocol(self, request: Join) -> bool:
         """Whether the member has a protocol in common with all others."""
-        if not asked.protocol_type or not asked.protocols:
+        if not request.protocol_type or not request.protocols:
             return False
         if not self.members:
             return True
-        if asked.protocol_type != self.protocol_type:
+        if request.protocol_type != self.protocol_type:
             return False
         common = self.members.common_protocols()
-        return any(name in common for name, _ in asked.protocols)
+        return any(name in common for name, _ in request.protocols)
 
-    def _join_known(self, asked: Join) -> JoinResult | Pending[JoinResult]:
-        member_id = asked.member_id
+    def _join_known(self, request: Join) -> JoinResult | Pending[JoinResult]:
+        member_id = request.member_id
         if member_id in self._expected:
-            return self._add(member_id, asked)
-        wrong = self._check_identity(member_id, asked.instance_id)
+            return self._add(member_id, request)
+        wrong = self._check_identity(member_id, request.instance_id)
         if wrong is not ErrorCode.NONE:
             return JoinResult(member_id, wrong)
         member = self.members.get(member_id)
         assert member is not None
-        same = member.protocols == asked.protocols
+        same = member.protocols == request.protocols
         if self.state is GroupState.COMPLETING_REBALANCE and same:
             return self._joined(member)
         if self.state is GroupState.STABLE and same and member_id != self.leader:
             return self._joined(member)
-        _update(member, asked)
+        _update(member, request)
         pending = _wait_for_join(member)
         self._rebalance()
         return pending
 
-    def _add(self, member_id: str, asked: Join) -> Pending[JoinResult]:
+    def _add(self, member_id: str, request: Join) -> Pending[JoinResult]:
         member = ClassicMember(
             member_id=member_id,
-            instance_id=asked.instance_id,
-            client_id=asked.client_id,
-            client_host=asked.client_host,
-            session_timeout_ms=asked.session_timeout_ms,
-            rebalance_timeout_ms=asked.rebalance_timeout_ms,
-            protocols=asked.protocols,
+            instance_id=request.instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            protocols=request.protocols,
             deadline_ms=self._clock.monotonic_ms() + NEW_MEMBER_TIMEOUT_MS,
             is_new=True,
         )
         self._expected.pop(member_id, None)
         if not self.members:
-            self.protocol_type = asked.protocol_type
+            self.protocol_type = request.protocol_type
         self.members.add(member)
         self.leader = self.leader or member_id
         self._joined_during_delay = True
@@ -204,7 +204,7 @@ class ClassicGroup:
         return pending
 
     def _replace_static(
-        self, member: ClassicMember, member_id: str, asked: Join
+        self, member: ClassicMember, member_id: str, request: Join
     ) -> JoinResult | Pending[JoinResult]:
         """The same instance with a new id: a member with the old id is fenced."""
         old_id = member.member_id
@@ -216,17 +216,17 @@ class ClassicGroup:
         if old_id in self._unsynced:
             self._unsynced.remove(old_id)
             self._unsynced.add(member_id)
-        _update(member, asked)
+        _update(member, request)
         if not member.is_new:
             self._extend(member)
         if self.state is GroupState.STABLE and self.members.select_protocol() == self.protocol:
-            may_skip = asked.may_skip_assignment
-            return self._take_place(member, old_leader, may_skip=may_skip)
+            may_skip = request.may_skip_assignment
+            return self._respond_with_generation(member, old_leader, may_skip=may_skip)
         pending = _wait_for_join(member)
         self._rebalance()
         return pending
 
-    def _take_place(
+    def _respond_with_generation(
         self, member: ClassicMember, old_leader: str | None, *, may_skip: bool
     ) -> JoinResult | Pending[JoinResult]:
         """Respond with the current generation, once the new id is on disk."""
@@ -268,16 +268,16 @@ class ClassicGroup:
 
     # --- sync, heartbeat, leave ---------------------------------------------------------------
 
-    def sync(self, asked: Sync) -> SyncResult | Pending[SyncResult]:
+    def sync(self, request: Sync) -> SyncResult | Pending[SyncResult]:
         """A member requests its assignment; the leader sends those of all members."""
-        error = self.check(asked.member_id, asked.instance_id, asked.generation)
+        error = self.check(request.member_id, request.instance_id, request.generation)
         if error is ErrorCode.NONE:
-            error = self._check_protocol(asked)
+            error = self._check_protocol(request)
         if error is ErrorCode.NONE and self.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error is not ErrorCode.NONE:
             return SyncResult(error)
-        member = self.members.get(asked.member_id)
+        member = self.members.get(request.member_id)
         assert member is not None
         self._unsynced.discard(member.member_id)
         if not self._unsynced:
@@ -289,11 +289,11 @@ class ClassicGroup:
             member.syncing.complete(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
         pending = member.syncing = Pending()
         if member.member_id == self.leader:
-            self._assign(asked.assignments)
+            self._assign(request.assignments)
         return pending
 
-    def _check_protocol(self, asked: Sync) -> ErrorCode:
-        named = (asked.protocol_type, asked.protocol)
+    def _check_protocol(self, request: Sync) -> ErrorCode:
+        named = (request.protocol_type, request.protocol)
         for given, ours in zip(named, (self.protocol_type, self.protocol), strict=True):
             if given is not None and given != ours:
                 return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -501,7 +501,7 @@ class ClassicGroup:
 
     def next_deadline_ms(self) -> int | None:
         """The monotonic time at which `tick` has something to do."""
-        deadlines = [member.deadline_ms for member in self.members if not member.waits]
+        deadlines = [member.deadline_ms for member in self.members if not member.is_waiting]
         deadlines += self._expected.values()
         deadlines += [
             deadline_ms
@@ -518,7 +518,7 @@ class ClassicGroup:
             self._try_complete_join()
         for member in self.members:
             gone = self.members.get(member.member_id) is not member
-            if member.deadline_ms <= now_ms and not member.waits and not gone:
+            if member.deadline_ms <= now_ms and not member.is_waiting and not gone:
                 logger.info('group "%s": member %s timed out', self.group_id, member.member_id)
                 self._remove(member)
         if self._sync_deadline_ms is not None and self._sync_deadline_ms <= now_ms:
@@ -563,7 +563,7 @@ class ClassicGroup:
             return self.protocol_type == CONSUMER_PROTOCOL
         return topic in self.subscribed_topics
 
-    def die(self) -> None:
+    def mark_dead(self) -> None:
         """The group is deleted."""
         self._expected.clear()
         self._enter(GroupState.DEAD)
@@ -589,12 +589,12 @@ class ClassicGroup:
         return ErrorCode.NONE
 
 
-def _update(member: ClassicMember, asked: Join) -> None:
-    member.protocols = asked.protocols
-    member.session_timeout_ms = asked.session_timeout_ms
-    member.rebalance_timeout_ms = asked.rebalance_timeout_ms
-    member.client_id = asked.client_id
-    member.client_host = asked.client_host
+def _update(member: ClassicMember, request: Join) -> None:
+    member.protocols = request.protocols
+    member.session_timeout_ms = request.session_timeout_ms
+    member.rebalance_timeout_ms = request.rebalance_timeout_ms
+    member.client_id = request.client_id
+    member.client_host = request.client_host
 
 
 def _wait_for_join(member: ClassicMember) -> Pending[JoinResult]:

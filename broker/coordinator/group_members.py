@@ -94,7 +94,7 @@ class ClassicMember:
     is_new: bool = False
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether a response to it is pending, so that it cannot send heartbeats.
 
         A member that never got a response may be gone: it still has a deadline.
@@ -114,7 +114,7 @@ class Members:
         self._static: dict[str, str] = {}
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of members."""
         return len(self._members)
 
     def __iter__(self) -> Iterator[ClassicMember]:

@@ -27,7 +27,7 @@ class CommittingMember:
     instance_id: str | None
     epoch: int  # or the generation
     # The client distinguishes member epochs from generations.
-    knows_epochs: bool = False
+    uses_member_epochs: bool = False
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class GroupOffsets:
         if group is None:
             if committer.epoch < 0:
                 return ErrorCode.NONE
-            modern = committer.knows_epochs
+            modern = committer.uses_member_epochs
             return ErrorCode.GROUP_ID_NOT_FOUND if modern else ErrorCode.ILLEGAL_GENERATION
         identity = (committer.member_id, committer.instance_id, committer.epoch)
         refused = group.check_commit(*identity, transactional=transactional)
@@ -102,7 +102,7 @@ class GroupOffsets:
         if isinstance(group, ClassicGroup):
             if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
                 group.keep_alive(committer.member_id)
-        elif not transactional and group.members and not committer.knows_epochs:
+        elif not transactional and group.members and not committer.uses_member_epochs:
             # Older versions do not distinguish the kinds of epochs.
             return ErrorCode.UNSUPPORTED_VERSION
         return ErrorCode.NONE
@@ -245,15 +245,15 @@ def expired_offsets(
     since_ms = _expiry_base(group)
     if since_ms is None:
         return []
-    found = []
+    result = []
     for partition, offset in store.committed(group.group_id).items():
         if offset.expire_timestamp_ms != NO_EXPIRY:
             due_ms = offset.expire_timestamp_ms
         else:
             due_ms = since_ms(partition.topic, offset) + retention_ms
         if now_ms >= due_ms and not store.is_unstable(group.group_id, partition):
-            found.append(partition)
-    return found
+            result.append(partition)
+    return result
 
 
 NEVER_MS = 2**63 - 1

@@ -92,7 +92,7 @@ def decode_record(
     if kind in DERIVED_KINDS:
         return None
     if kind not in KINDS:
-        raise MalformedMessage(f"record kind {kind} is not known")
+        raise MalformedMessage(f"unknown record kind {kind}")
     key_class, value_class, _ = KINDS[kind]
     decoded_key = message.from_bytes(key_class, memoryview(key)[2:], 0)
     if value is None:
@@ -100,7 +100,7 @@ def decode_record(
     version = read_prefix(value)
     versions = SPECS[value_class].versions
     if version not in versions:
-        raise MalformedMessage(f"{value_class.__name__} version {version} is not known")
+        raise MalformedMessage(f"unknown version {version} of {value_class.__name__}")
     return decoded_key, message.from_bytes(value_class, memoryview(value)[2:], version)
 
 
@@ -320,7 +320,7 @@ def _replay_holding(
     try:
         state = MemberState(value.state)
     except ValueError as error:
-        raise MalformedMessage(f"member state {value.state} is not known") from error
+        raise MalformedMessage(f"unknown member state {value.state}") from error
     member.holding = Holding(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,

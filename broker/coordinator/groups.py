@@ -121,9 +121,9 @@ class GroupCoordinator:
 
     # --- classic groups -----------------------------------------------------------------------
 
-    def join(self, group_id: str, asked: Join) -> JoinResult | Pending[JoinResult]:
+    def join(self, group_id: str, request: Join) -> JoinResult | Pending[JoinResult]:
         """A client joins a classic group."""
-        member_id = asked.member_id
+        member_id = request.member_id
         if not group_id:
             return JoinResult(member_id, ErrorCode.INVALID_GROUP_ID)
         group = self._groups.get(group_id)
@@ -136,19 +136,19 @@ class GroupCoordinator:
             group = None
         if group is None:
             group = self._new_classic(group_id)
-        answer = group.join(asked)
+        answer = group.join(request)
         # A group whose first join is refused is not created.
         if isinstance(answer, Pending) or answer.error is ErrorCode.MEMBER_ID_REQUIRED:
             self._groups[group_id] = group
         self._arm(group)
         return answer
 
-    def sync(self, group_id: str, asked: Sync) -> SyncResult | Pending[SyncResult]:
+    def sync(self, group_id: str, request: Sync) -> SyncResult | Pending[SyncResult]:
         """A member requests its assignment."""
         group, error = self._classic(group_id)
         if group is None:
             return SyncResult(error)
-        answer = group.sync(asked)
+        answer = group.sync(request)
         self._arm(group)
         return answer
 
@@ -213,32 +213,32 @@ class GroupCoordinator:
     # --- consumer groups ----------------------------------------------------------------------
 
     def consumer_heartbeat(
-        self, group_id: str, asked: Heartbeat
+        self, group_id: str, request: Heartbeat
     ) -> HeartbeatResult | Pending[HeartbeatResult]:
         """A member of a consumer group joins, stays or leaves; a refusal is a BrokerError."""
-        group, conversion = self._consumer_group(group_id, asked)
-        if asked.epoch < JOIN_EPOCH:
-            result = group.leave(asked)
+        group, conversion = self._consumer_group(group_id, request)
+        if request.epoch < JOIN_EPOCH:
+            result = group.leave(request)
         else:
-            asked.member_id = asked.member_id or self._new_id()
-            result = group.heartbeat(asked)
+            request.member_id = request.member_id or self._new_id()
+            result = group.heartbeat(request)
         self._groups[group_id] = group
         written = self._write_consumer(group, conversion)
         armed = self._armed.get(group_id)
-        due_ms = group.deadline_ms(asked.member_id)
+        due_ms = group.deadline_ms(request.member_id)
         # Checking all members at every heartbeat would be expensive: deadlines rarely move earlier.
         if armed is None or due_ms is None or due_ms < armed.due_ms:
             self._arm(group)
         return self._log.answer_when_durable(written, result)
 
     def _consumer_group(
-        self, group_id: str, asked: Heartbeat
+        self, group_id: str, request: Heartbeat
     ) -> tuple[ConsumerGroup, list[CoordinatorRecord]]:
         """The group, created if necessary, and tombstones of the classic group it replaces."""
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group, []
-        if asked.epoch != JOIN_EPOCH or (group is not None and not _is_empty(group)):
+        if request.epoch != JOIN_EPOCH or (group is not None and not _is_empty(group)):
             what = "does not exist" if group is None else "is not a consumer group"
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f'group "{group_id}" {what}')
         conversion = [] if group is None else [record(GroupMetadataKey(group_id), None)]
@@ -352,7 +352,7 @@ class GroupCoordinator:
             self._store.delete(group_id, partition)
         del self._groups[group_id]
         if isinstance(group, ClassicGroup):
-            group.die()
+            group.mark_dead()
         armed = self._armed.pop(group_id, None)
         if armed is not None:
             armed.cancel()

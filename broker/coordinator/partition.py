@@ -31,7 +31,7 @@ class Role(Enum):
     LEADER = "leader"
 
 
-class RecordPosition(NamedTuple):
+class OffsetAndTimestamp(NamedTuple):
     """A record's offset, its timestamp, and the leader epoch in which it was written."""
 
     offset: int
@@ -165,31 +165,33 @@ class Partition:
 
     # --- looking up ---------------------------------------------------------------------------
 
-    def first_place(self) -> RecordPosition:
+    def earliest(self) -> OffsetAndTimestamp:
         """The start of the partition."""
         offset = self.log.start_offset
-        return RecordPosition(offset, -1, self.log.epoch_at(offset))
+        return OffsetAndTimestamp(offset, -1, self.log.epoch_at(offset))
 
-    def last_place(self, *, committed: bool) -> RecordPosition:
+    def latest(self, *, committed: bool) -> OffsetAndTimestamp:
         """The end of the partition for a reader."""
-        return RecordPosition(self.limit(committed=committed), -1, self.log.leader_epoch)
+        return OffsetAndTimestamp(self.limit(committed=committed), -1, self.log.leader_epoch)
 
-    def place_of_time(self, timestamp_ms: int, *, committed: bool) -> RecordPosition | None:
+    def offset_for_time(self, timestamp_ms: int, *, committed: bool) -> OffsetAndTimestamp | None:
         """The first record at or after a time, if the reader may read it."""
-        return self._place(self.log.offset_for_timestamp(timestamp_ms), committed)
+        return self._readable(self.log.offset_for_timestamp(timestamp_ms), committed)
 
-    def place_of_max_timestamp(self, *, committed: bool) -> RecordPosition | None:
+    def offset_of_max_timestamp(self, *, committed: bool) -> OffsetAndTimestamp | None:
         """The first record with the largest timestamp, if the reader may read it."""
-        return self._place(self.log.max_timestamp(), committed)
+        return self._readable(self.log.max_timestamp(), committed)
 
-    def _place(self, found: tuple[int, int] | None, committed: bool) -> RecordPosition | None:
+    def _readable(
+        self, found: tuple[int, int] | None, committed: bool
+    ) -> OffsetAndTimestamp | None:
         if found is None or found[0] >= self.limit(committed=committed):
             return None
-        return RecordPosition(*found, self.log.epoch_at(found[0]))
+        return OffsetAndTimestamp(*found, self.log.epoch_at(found[0]))
 
     def unread_segments(self) -> list[Segment]:
         """The segments whose files must be read to look up a time."""
-        return [segment for segment in self.log.segments if not segment.knows_max_timestamp]
+        return [segment for segment in self.log.segments if not segment.has_max_timestamp]
 
     def producers(self) -> Sequence[ProducerEntry]:
         """The producers that wrote recently, and their open transactions."""

@@ -74,13 +74,13 @@ class PatternMatches:
             yield from self._match_names(matched)
 
     def _entry(self, text: str) -> _Matched:
-        found = self._known.get(text)
-        if found is None:
-            found = self._known[text] = _Matched(TopicPattern(text))
+        result = self._known.get(text)
+        if result is None:
+            result = self._known[text] = _Matched(TopicPattern(text))
             if len(self._known) > PATTERNS_MAX:
                 self._known.popitem(last=False)
         self._known.move_to_end(text)
-        return found
+        return result
 
     def _match_names(self, matched: _Matched) -> Iterator[None]:
         names = list(self._names())

@@ -141,7 +141,7 @@ class TopicCatalog:
         self.has_changes = concurrency.Event()
 
     def __len__(self) -> int:
-        """How many topics there are."""
+        """The number of topics."""
         return len(self._topics)
 
     def load(self) -> None:
@@ -220,9 +220,9 @@ class TopicCatalog:
 
     def ensure_internal(self, name: str) -> Topic:
         """The coordinators' topic with this name, created on first use."""
-        found = self._topics.get(name)
-        if found is not None:
-            return found
+        result = self._topics.get(name)
+        if result is not None:
+            return result
         with self._lock:
             if name not in self._wanted:
                 self._settle(self.stage_new([self.internal_topic(name)])[1])
@@ -324,7 +324,7 @@ class TopicCatalog:
         config = self._topic_config(overrides)
         return replace(self._known(name), overrides=dict(overrides), config=config)
 
-    def wanted(self, name: str) -> Topic | None:
+    def staged_topic(self, name: str) -> Topic | None:
         """A topic including staged changes; None if it does not exist or is being deleted."""
         return self._wanted.get(name)
 
@@ -553,7 +553,7 @@ def _parse_catalog(data: bytes, config: BrokerConfig, path: str) -> list[Topic]:
         document = orjson.loads(data)
         if document["version"] != FORMAT_VERSION:
             raise StorageError(
-                f"catalog version {document['version']} is not known",
+                f"unknown version {document['version']} of the topic catalog",
                 at=path,
                 hint="it was written by a newer release",
             )

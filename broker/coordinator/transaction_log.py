@@ -36,17 +36,17 @@ WRITTEN_STATES = frozenset(TransactionState) - {
 
 def read_transactions(log: InternalLog) -> dict[str, Transaction]:
     """The newest state of all transactional ids; an invalid record is reported and skipped."""
-    found: dict[str, Transaction] = {}
+    result: dict[str, Transaction] = {}
     for batch in log.replay():
         if batch.header.is_control:
             continue
         for record in batch.records:
             try:
-                _take_record(found, record)
+                _take_record(result, record)
             except Exception as error:  # whatever the bytes are, the start continues
                 log.skip(batch.partition, record.offset, f"{error!r}, key {record.key!r:.100}")
     log.report_skipped()
-    return found
+    return result
 
 
 def _take_record(found: dict[str, Transaction], record: Record) -> None:
@@ -106,13 +106,13 @@ def _check_value(value: TransactionLogValue) -> None:
     if value.producer_id < 0 or max(ids) > PRODUCER_ID_MAX:
         raise MalformedMessage(f"producer ids {ids} are out of range")
     if value.transaction_status not in WRITTEN_STATES:
-        raise MalformedMessage(f"transaction state {value.transaction_status} is not known")
+        raise MalformedMessage(f"unknown transaction state {value.transaction_status}")
 
 
 def _read_value(transactional_id: str, data: bytes | memoryview) -> Transaction:
     version = read_prefix(data)
     if not 0 <= version <= VALUE_VERSION:
-        raise MalformedMessage(f"transaction record of version {version} is not known")
+        raise MalformedMessage(f"unknown version {version} of a transaction record")
     value = message.from_bytes(TransactionLogValue, data[PREFIX.size :], version)
     _check_value(value)
     return Transaction(

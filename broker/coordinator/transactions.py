@@ -444,7 +444,7 @@ class TransactionCoordinator:
         if entry is None:
             raise BrokerError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-                f'transactional id "{transactional_id[:100]}" is not known',
+                f'unknown transactional id "{transactional_id[:100]}"',
             )
         return entry
 

@@ -103,7 +103,7 @@ def _entries(state: BrokerState, resource_type: int, name: str) -> list[ConfigEn
         return broker_entries(state.config) if name else []
     if resource_type in WITHOUT_SETTINGS:
         return []
-    raise BrokerError(ErrorCode.INVALID_REQUEST, f"resource type {resource_type} is not known")
+    raise BrokerError(ErrorCode.INVALID_REQUEST, f"unknown resource type {resource_type}")
 
 
 def _described(entry: ConfigEntry, *, synonyms: bool) -> DescribeConfigsResourceResult:
@@ -133,7 +133,7 @@ def _check_broker(state: BrokerState, name: str) -> None:
     if name not in ("", str(state.node_id)):
         raise BrokerError(
             ErrorCode.INVALID_REQUEST,
-            f'broker id "{name[:40]}" is not known: the only broker is {state.node_id}',
+            f'unknown broker id "{name[:40]}": the only broker is {state.node_id}',
         )
 
 
@@ -233,7 +233,7 @@ def _altered_topic(state: BrokerState, resource: Alteration) -> Topic:
         )
     _known_topic(state, resource.resource_name)
     # Including staged changes that are not on disk yet.
-    topic = state.topics.wanted(resource.resource_name)
+    topic = state.topics.staged_topic(resource.resource_name)
     if topic is None:
         raise BrokerError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -255,9 +255,7 @@ def _change_setting(
     elif config.config_operation in (APPEND, SUBTRACT):
         overrides[config.name] = ",".join(_change_list(topic, overrides, config))
     else:
-        raise BrokerError(
-            ErrorCode.INVALID_REQUEST, f"operation {config.config_operation} is not known"
-        )
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"unknown operation {config.config_operation}")
 
 
 def _change_list(

@@ -50,9 +50,7 @@ def find_coordinator(
 def _check_key_type(state: BrokerState, key_type: int) -> None:
     topic = TOPIC_OF_KEY_TYPE.get(key_type)
     if topic is None:
-        raise BrokerError(
-            ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is not known"
-        )
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"unknown coordinator key type {key_type}")
     state.topics.ensure_internal(topic)
 
 

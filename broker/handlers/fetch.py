@@ -77,7 +77,7 @@ def _fetch_in_parts(work: "_Fetch") -> Parts[FetchResponse | Pending[FetchRespon
         return (yield from work.respond_in_parts(reading))
     pending: Pending[FetchResponse] = Pending()
 
-    def look_again() -> None:
+    def check_again() -> None:
         work.state.timers.run_in_parts(finish())
 
     def finish() -> Parts[None]:
@@ -85,7 +85,7 @@ def _fetch_in_parts(work: "_Fetch") -> Parts[FetchResponse | Pending[FetchRespon
             again = yield from work.read_in_parts()
             pending.complete((yield from work.respond_in_parts(again)))
 
-    work.state.timers.schedule(min(request.max_wait_ms, LARGE_WAIT_MS), look_again)
+    work.state.timers.schedule(min(request.max_wait_ms, LARGE_WAIT_MS), check_again)
     return pending
 
 

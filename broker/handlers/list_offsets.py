@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from broker.coordinator.partition import Partition, RecordPosition
+from broker.coordinator.partition import OffsetAndTimestamp, Partition
 from broker.coordinator.parts import Parts, each
 from broker.errors import BrokerError, ErrorCode, StorageError
 from broker.handlers.partitions import error_code_of
@@ -55,7 +55,7 @@ VERSION_MIN = {
 }
 
 
-NOT_FOUND = RecordPosition(-1, -1, -1)
+NOT_FOUND = OffsetAndTimestamp(-1, -1, -1)
 
 
 def list_offsets(
@@ -154,16 +154,16 @@ def _answer(
     )
 
 
-def _find(partition: Partition, timestamp_ms: int, *, committed: bool) -> RecordPosition:
+def _find(partition: Partition, timestamp_ms: int, *, committed: bool) -> OffsetAndTimestamp:
     if timestamp_ms == LATEST:
-        return partition.last_place(committed=committed)
+        return partition.latest(committed=committed)
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
-        return partition.first_place()
+        return partition.earliest()
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOT_FOUND  # there is no remote storage
     if timestamp_ms == MAX_TIMESTAMP:
-        return partition.place_of_max_timestamp(committed=committed) or NOT_FOUND
-    return partition.place_of_time(timestamp_ms, committed=committed) or NOT_FOUND
+        return partition.offset_of_max_timestamp(committed=committed) or NOT_FOUND
+    return partition.offset_for_time(timestamp_ms, committed=committed) or NOT_FOUND
 
 
 def offset_for_leader_epoch(
@@ -174,23 +174,23 @@ def offset_for_leader_epoch(
     def answer(
         topic: str, asked: OffsetForLeaderPartition
     ) -> OffsetForLeaderEpochResponseEpochEndOffset:
-        found = OffsetForLeaderEpochResponseEpochEndOffset(partition=asked.partition)
+        result = OffsetForLeaderEpochResponseEpochEndOffset(partition=asked.partition)
         try:
             partition = state.partitions.leader(
                 TopicPartition(topic, asked.partition), asked.current_leader_epoch
             )
         except BrokerError as error:
-            found.error_code = error.code
-            return found
+            result.error_code = error.code
+            return result
         end = partition.end_of_epoch(asked.leader_epoch)
         if end is not None:
-            found.leader_epoch, found.end_offset = end
-        return found
+            result.leader_epoch, result.end_offset = end
+        return result
 
     topics = []
     for topic in request.topics:
-        found = yield from each(topic.partitions, partial(answer, topic.topic))
-        topics.append(OffsetForLeaderTopicResult(topic.topic, found))
+        result = yield from each(topic.partitions, partial(answer, topic.topic))
+        topics.append(OffsetForLeaderTopicResult(topic.topic, result))
         yield
     return OffsetForLeaderEpochResponse(topics=topics)
 

@@ -62,7 +62,7 @@ def describe_log_dirs(
     """The one data directory, with the size of each partition and of the disk."""
     topics: dict[str, DescribeLogDirsTopic] = {}
     seen: set[TopicPartition] = set()
-    for topic_partition in _asked_partitions(state, request):
+    for topic_partition in _requested_partitions(state, request):
         yield
         log = state.storage.get(topic_partition)
         if log is None or topic_partition in seen:
@@ -85,7 +85,7 @@ def describe_log_dirs(
     )
 
 
-def _asked_partitions(
+def _requested_partitions(
     state: BrokerState, request: DescribeLogDirsRequest
 ) -> Iterator[TopicPartition]:
     if request.topics is None:

@@ -56,17 +56,17 @@ def metadata(
     # A topic that is listed twice is described once.
     asked = {(one.topic_id, one.name): one for one in request.topics}
     if not isinstance(outcome, Pending):
-        topics = yield from each(asked.values(), partial(_asked_topic, state, outcome))
+        topics = yield from each(asked.values(), partial(_requested_topic, state, outcome))
         return _response(state, request, context, topics)
     # Existing topics are described now, in parts; new ones when they have been created.
     ready = yield from each(
         asked.values(),
-        lambda one: None if _is_missing(state, one) else _asked_topic(state, NOTHING_MADE, one),
+        lambda one: None if _is_missing(state, one) else _requested_topic(state, NOTHING_MADE, one),
     )
 
     def finish(outcome: AutoCreation) -> MetadataResponse:
         found = [
-            _asked_topic(state, outcome, one) if known is None else known
+            _requested_topic(state, outcome, one) if known is None else known
             for one, known in zip(asked.values(), ready, strict=True)
         ]
         return _response(state, request, context, found)
@@ -152,7 +152,7 @@ def _make_topics(
     return follow(pending, made)
 
 
-def _asked_topic(
+def _requested_topic(
     state: BrokerState, made: AutoCreation, asked: MetadataRequestTopic
 ) -> MetadataResponseTopic:
     # A request by id may omit the name or contain an empty one.

@@ -118,7 +118,7 @@ def _commit(
         request.member_id,
         request.group_instance_id,
         request.generation_id_or_member_epoch,
-        knows_epochs=version >= MEMBER_EPOCH_VERSION_MIN,
+        uses_member_epochs=version >= MEMBER_EPOCH_VERSION_MIN,
     )
     offsets: list[NewOffset] = []
     for topic in topics:

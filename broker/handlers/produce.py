@@ -68,12 +68,12 @@ def inspect(
     Bytes that are not a batch, or too large for their topic, are refused by the write.
     """
     by_id = context.version >= TOPIC_ID_VERSION_MIN
-    found = []
+    result = []
     for data in request.topic_data:
         topic = state.topics.by_id(data.topic_id) if by_id else state.topics.get(data.name)
         bytes_max = 0 if topic is None else topic.config.max_message_bytes
-        found.append([_inspect(part.records, bytes_max) for part in data.partition_data])
-    return found
+        result.append([_inspect(part.records, bytes_max) for part in data.partition_data])
+    return result
 
 
 def _inspect(records: Records | None, bytes_max: int) -> Inspected:

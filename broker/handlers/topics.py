@@ -248,7 +248,7 @@ def delete_topics(
 def _deletion(state: BrokerState, asked: DeleteTopicState, going: set[str]) -> DeletableTopicResult:
     try:
         topic = _topic_to_delete(state, asked)
-        if topic.name in going or state.topics.wanted(topic.name) is None:
+        if topic.name in going or state.topics.staged_topic(topic.name) is None:
             raise BrokerError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'topic "{topic.name}" is being deleted'
             )
@@ -273,7 +273,7 @@ def _deleted(results: list[DeletableTopicResult], outcome: Outcome) -> list[Dele
 
 def _topic_to_delete(state: BrokerState, asked: DeleteTopicState) -> Topic:
     if asked.name is not None and asked.topic_id != NO_TOPIC_ID:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "give a topic's name or its id, not both")
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "specify either a topic's name or its id")
     if not state.config.delete_topic_enable:
         raise BrokerError(
             ErrorCode.TOPIC_DELETION_DISABLED, 'setting "delete.topic.enable" is false'
@@ -341,7 +341,7 @@ def _grown(
 
 def _check_growth(state: BrokerState, asked: CreatePartitionsTopic, room: int) -> int:
     """The new number of partitions of a topic; BrokerError if it is refused."""
-    topic = state.topics.wanted(asked.name)
+    topic = state.topics.staged_topic(asked.name)
     if topic is None:
         raise BrokerError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'topic "{asked.name}" does not exist'

@@ -133,14 +133,14 @@ def _zone_of(fields: Fields) -> Zone:
 
 def _with_year(numbers: dict[str, int], now_ms: Callable[[], int]) -> dict[str, int]:
     """Two-digit years are between 80 years ago and 20 years ahead."""
-    found = dict(numbers)
-    year = found.pop("LooseYear", None)
+    result = dict(numbers)
+    year = result.pop("LooseYear", None)
     if year is not None:
         if year < 100:
             first = date_of(now_ms() // DAY_MS)[0] - 80
             year = first + (year - first) % 100
-        found["Year"] = year
-    return found
+        result["Year"] = year
+    return result
 
 
 @lru_cache(maxsize=PATTERNS_MAX)

@@ -74,9 +74,9 @@ def as_double(value: object) -> float:
 
 
 def parse_integer(text: str, low: int, high: int) -> int:
-    """As Integer.parseInt and Long.parseLong: digits and a sign, nothing else."""
+    """Like Integer.parseInt and Long.parseLong: only digits and a sign."""
     if INTEGER.fullmatch(text) is None:
-        raise ValueError("the string is not a whole number")
+        raise ValueError("the string is not an integer")
     return in_range(int(text), low, high)
 
 
@@ -88,7 +88,7 @@ def in_range(number: int, low: int, high: int) -> int:
 
 
 def parse_double(text: str) -> float:
-    """As Double.parseDouble: spaces around it and a type suffix are allowed."""
+    """Like Double.parseDouble: surrounding spaces and a type suffix are allowed."""
     if text.isascii() and text[-1:].isdigit() and "_" not in text:
         # Python parses these the same; its names of infinity end with letters.
         try:

@@ -252,7 +252,7 @@ class _Translator:
         return re.escape(self._character())
 
     def _character(self) -> str:
-        """The character that an escape stands for."""
+        """The character of an escape."""
         found = CODE.match(self._pattern, self._place)
         if found is not None:
             self._place = found.end()

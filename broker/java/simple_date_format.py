@@ -109,11 +109,11 @@ class SimpleDateFormat:
         place = 0
         for read in self._readers:
             place = read(text, place, fields)
-        found = milliseconds_of(fields)
-        if fields.ambiguous_year is not None and found < self._century.start_ms:
+        result = milliseconds_of(fields)
+        if fields.ambiguous_year is not None and result < self._century.start_ms:
             fields.add(fields.ambiguous_year, 100)
-            found = milliseconds_of(fields)
-        return found
+            result = milliseconds_of(fields)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ _OFFSETS = {
     "XXX": re.compile(r"([+-])([0-9]{2}):([0-9]{2})"),
 }
 _GMT = re.compile(r"GMT(?:([+-])([0-9]{1,2}):([0-9]{2}))?", re.IGNORECASE)
-# UTC offsets in hours of zone names in strings; Java knows more of them.
+# UTC offsets in hours of zone names in strings; Java supports more names.
 _ZONES = {
     "UTC": 0.0,
     "UT": 0.0,

@@ -73,13 +73,13 @@ def _incoming(key: int, version: int) -> tuple[ApiKey, type[object], bool]:
     try:
         api_key = ApiKey(key)
     except ValueError:
-        raise UnsupportedVersion(f"api key {key} is not known") from None
+        raise UnsupportedVersion(f"unknown api key {key}") from None
     cls = REQUESTS[api_key]
     if version not in SPECS[cls].versions:
-        raise UnsupportedVersion(f"{api_key.name} version {version} is not known")
-    found = (api_key, cls, codec.is_flexible(cls, version))
-    _INCOMING[(key, version)] = found
-    return found
+        raise UnsupportedVersion(f"unknown version {version} of {api_key.name}")
+    result = (api_key, cls, codec.is_flexible(cls, version))
+    _INCOMING[(key, version)] = result
+    return result
 
 
 def _client_id(frame: memoryview) -> tuple[str, int]:

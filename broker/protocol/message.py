@@ -69,16 +69,16 @@ def encode(message: object, version: int, out: bytearray, attachments: Attachmen
 
 def _top_decoder(cls: type[object], version: int) -> Decoder:
     flexible = is_flexible(cls, version)
-    found = _DECODERS.get((cls, version, flexible)) or _decoder(cls, version, flexible)
-    _TOP_DECODERS[(cls, version)] = found
-    return found
+    result = _DECODERS.get((cls, version, flexible)) or _decoder(cls, version, flexible)
+    _TOP_DECODERS[(cls, version)] = result
+    return result
 
 
 def _top_encoder(cls: type[object], version: int) -> Encoder:
     flexible = is_flexible(cls, version)
-    found = _ENCODERS.get((cls, version, flexible)) or _encoder(cls, version, flexible)
-    _TOP_ENCODERS[(cls, version)] = found
-    return found
+    result = _ENCODERS.get((cls, version, flexible)) or _encoder(cls, version, flexible)
+    _TOP_ENCODERS[(cls, version)] = result
+    return result
 
 
 def to_bytes(message: object, version: int) -> bytes:

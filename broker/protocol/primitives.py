@@ -6,8 +6,8 @@
     array           int32 count, elements; count -1 is null
     tagged fields   unsigned varint count, then (varint tag, varint size, bytes) in ascending order
 
-Every reader takes a buffer and a position and returns (value, next position). A length that does
-not fit into what is left of the buffer is refused before anything is allocated.
+Every reader gets a buffer and a position and returns (value, next position). A length beyond the
+end of the buffer is refused before anything is allocated.
 """
 
 from struct import Struct, pack, unpack_from
@@ -160,7 +160,7 @@ def read_compact_count(buffer: memoryview, position: int) -> tuple[int, int]:
 
 
 def _checked_count(buffer: memoryview, position: int, count: int) -> tuple[int, int]:
-    # Every element takes at least one byte, so a larger count is a lie; refuse before looping.
+    # Every element takes at least one byte, so a larger count is invalid; refused before looping.
     if count < -1 or count > len(buffer) - position:
         raise MalformedMessage(
             f"array of {count} elements before byte {position} runs past the end"
@@ -169,7 +169,7 @@ def _checked_count(buffer: memoryview, position: int, count: int) -> tuple[int, 
 
 
 def skip_tagged_fields(buffer: memoryview, position: int) -> int:
-    """Pass over a tagged section and return the position after it."""
+    """Skip a tagged section and return the position after it."""
     count, position = read_unsigned_varint(buffer, position)
     for _ in range(count):
         _, position = read_unsigned_varint(buffer, position)
@@ -181,7 +181,7 @@ def skip_tagged_fields(buffer: memoryview, position: int) -> int:
 
 
 def string(value: str | None) -> bytes:
-    """The bytes of a string, null allowed."""
+    """The bytes of a string; null is allowed."""
     if value is None:
         return b"\xff\xff"
     data = value.encode()
@@ -189,7 +189,7 @@ def string(value: str | None) -> bytes:
 
 
 def compact_string(value: str | None) -> bytes:
-    """The bytes of a compact string, null allowed."""
+    """The bytes of a compact string; null is allowed."""
     if value is None:
         return b"\0"
     data = value.encode()
@@ -197,14 +197,14 @@ def compact_string(value: str | None) -> bytes:
 
 
 def sized(value: bytes | memoryview | None) -> bytes:
-    """The bytes of a bytes field, null allowed."""
+    """The bytes of a bytes field; null is allowed."""
     if value is None:
         return b"\xff\xff\xff\xff"
     return INT32.pack(len(value)) + bytes(value)
 
 
 def compact_sized(value: bytes | memoryview | None) -> bytes:
-    """The bytes of a compact bytes field, null allowed."""
+    """The bytes of a compact bytes field; null is allowed."""
     if value is None:
         return b"\0"
     return unsigned_varint(len(value) + 1) + bytes(value)

@@ -1,12 +1,12 @@
-"""The vocabulary of the message table: one function per wire type, used as a dataclass field.
+"""The field types of the message table: one function per wire type, used as a dataclass field.
 
     @wire.request(ApiKey.HEARTBEAT, "0-4", flexible=4)
     class HeartbeatRequest:
         group_id: str = wire.string()
         group_instance_id: str | None = wire.string("3+", nullable="3+", default=None)
 
-The first argument is the range of versions that carry the field. `nullable` is the range in which
-null may be sent, `tag` makes it a tagged field. Message classes are slotted dataclasses;
+The first argument is the range of versions that have the field. `nullable` is the range in which
+null is allowed, `tag` makes it a tagged field. Message classes are slotted dataclasses;
 broker.protocol.message turns the declarations into encode and decode functions.
 """
 
@@ -33,7 +33,7 @@ class Versions:
 
     @classmethod
     def parse(cls, text: str | None) -> "Versions":
-        """Read "3+", "0-4", "2" or None (no version)."""
+        """Parse "3+", "0-4", "2" or None (no version)."""
         if text is None:
             return cls(1, 0)
         if text.endswith("+"):
@@ -44,7 +44,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """What one field looks like on the wire."""
+    """The wire format of one field."""
 
     kind: str
     versions: Versions
@@ -58,7 +58,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class MessageSpec:
-    """What a message class declares besides its fields."""
+    """The declaration of a message class, besides its fields."""
 
     api_key: ApiKey | None
     versions: Versions
@@ -74,7 +74,7 @@ def _field(
     element: "type[object] | str | None" = None,
     compact: bool = True,
     **options: Any,  # nullable, tag, tagged: forwarded from the specifiers below
-) -> Any:  # Any: dataclass field specifiers stand for a value of the annotated type
+) -> Any:  # Any: dataclass field specifiers replace a value of the annotated type
     tagged = options.get("tagged") or (versions if options.get("tag") is not None else None)
     wire = Wire(
         kind,
@@ -141,7 +141,7 @@ def uuid(versions: str = "0+", *, default: bytes = bytes(16), **options: Any) ->
 def string(
     versions: str = "0+", *, default: str | None = "", compact: bool = True, **options: Any
 ) -> Any:
-    """A UTF-8 string; `compact=False` keeps the old length even in flexible versions."""
+    """A UTF-8 string; `compact=False` uses the old length even in flexible versions."""
     return _field("string", versions, default=default, compact=compact, **options)
 
 
@@ -158,7 +158,7 @@ def records(versions: str = "0+", *, default: object = None, **options: Any) -> 
 def array(
     element: "type[object] | str", versions: str = "0+", *, default: object = (), **options: Any
 ) -> Any:
-    """A list of structs (give the class) or of primitives (give the kind's name)."""
+    """A list of structs (pass the class) or of primitives (pass the name of the kind)."""
     return _field(
         "array", versions, default=[] if default == () else default, element=element, **options
     )
@@ -173,7 +173,7 @@ def struct(
 
 @dataclass_transform()
 def part(cls: type[MessageType]) -> type[MessageType]:
-    """A struct that other messages hold."""
+    """A struct that is part of other messages."""
     return dataclass(slots=True)(cls)
 
 
@@ -213,5 +213,5 @@ def response(
 def data(
     versions: str, *, flexible: int = VERSION_MAX
 ) -> Callable[[type[MessageType]], type[MessageType]]:
-    """Declare a message that is not a request: a header, a coordinator's record."""
+    """Declare a message that is not a request: a header, or a coordinator's record."""
     return _declare(None, versions, flexible, is_request=False)

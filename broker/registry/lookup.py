@@ -43,9 +43,9 @@ def stored_version(
     if version != LATEST and not 1 <= version <= VERSION_MAX:
         raise refusals.invalid_version(version)
     for name in spellings(state, subject):
-        found = state.latest(name) if version == LATEST else state.version(name, version)
-        if found is not None and (deleted or not found.deleted):
-            return found
+        result = state.latest(name) if version == LATEST else state.version(name, version)
+        if result is not None and (deleted or not result.deleted):
+            return result
     if not state.has_versions(subject, deleted=deleted):
         raise refusals.subject_not_found(subject)
     raise refusals.version_not_found(version)
@@ -66,7 +66,7 @@ def place_by_id(state: RegistryState, schema_id: int, subject: str | None) -> St
     """One version with an id: of the subject, else of the same name elsewhere; 40403 if none."""
     name = split_subject(subject or "")
     if not name.name:
-        found = _best(state.places(name.context, schema_id))
+        result = _best(state.places(name.context, schema_id))
     else:
         candidates = (
             _best(
@@ -76,12 +76,12 @@ def place_by_id(state: RegistryState, schema_id: int, subject: str | None) -> St
             )
             for spelled in spellings(state, subject or "")
         )
-        found = next((each for each in candidates if each is not None), None)
-        if found is None and name.context == DEFAULT_CONTEXT:
-            found = _best(state.places(DEFAULT_CONTEXT, schema_id))
-    if found is None:
+        result = next((each for each in candidates if each is not None), None)
+        if result is None and name.context == DEFAULT_CONTEXT:
+            result = _best(state.places(DEFAULT_CONTEXT, schema_id))
+    if result is None:
         raise refusals.schema_not_found(schema_id)
-    return found
+    return result
 
 
 def place_by_guid(state: RegistryState, guid: str) -> StoredSchema:
@@ -89,9 +89,9 @@ def place_by_guid(state: RegistryState, guid: str) -> StoredSchema:
     for context in (DEFAULT_CONTEXT, *state.contexts()):
         schema_id = state.id_by_guid(context, guid.lower())
         if schema_id is not None:
-            found = _best(state.places(context, schema_id))
-            if found is not None:
-                return found
+            result = _best(state.places(context, schema_id))
+            if result is not None:
+                return result
     raise refusals.schema_not_found(guid)
 
 

@@ -292,7 +292,7 @@ def _other_record(key: _Key, value: bytes | None) -> Record:
         case "DELETE_SUBJECT" if subject is not None and value is not None:
             return DeleteSubjectRecord(subject, _read(value, _DeleteSubjectValue).version)
         case _:
-            raise BadRecord(f"keytype {key.keytype!r} is not known, or its key is incomplete")
+            raise BadRecord(f"unknown keytype {key.keytype!r}, or incomplete key")
 
 
 def _read(value: bytes, form: type[T]) -> T:
@@ -306,5 +306,5 @@ def _config(value: bytes) -> SubjectConfig:
     if level is None:
         return SubjectConfig(None, fields)
     if not isinstance(level, str) or level.upper() not in CompatibilityLevel.__members__:
-        raise BadRecord(f"compatibilityLevel {level!r} is not known")
+        raise BadRecord(f"unknown compatibilityLevel {level!r}")
     return SubjectConfig(CompatibilityLevel[level.upper()], fields)

@@ -44,12 +44,12 @@ class Registrar:
     def find(self, asked: Registration, *, deleted: bool) -> StoredSchema | None:
         """The registered version of a schema, as given or with the fields that registering adds."""
         config = self._config(asked.subject)
-        found = same_schema(
+        result = same_schema(
             self._state, self._parser, self._candidate(asked, config), deleted=deleted
         )
         previous = self._state.latest(asked.subject)
-        if found is not None or previous is None:
-            return found
+        if result is not None or previous is None:
+            return result
         filled = with_defaults(asked.metadata, asked.rule_set, config, previous)
         if filled == (asked.metadata, asked.rule_set):
             return None
@@ -64,10 +64,10 @@ class Registrar:
             return None
         if any(name.startswith(("default", "override")) for name in config.fields):
             return None
-        found = self.find(asked, deleted=False)
-        if found is None or asked.schema_id not in (None, found.schema_id):
+        result = self.find(asked, deleted=False)
+        if result is None or asked.schema_id not in (None, result.schema_id):
             return None
-        return found
+        return result
 
     def register(self, asked: Registration) -> tuple[StoredSchema, list[Record]]:
         """The registered schema, and the records to write; none if it is already registered."""

@@ -44,7 +44,7 @@ class Registry:
         replication_factor: int = 1,
         default_level: CompatibilityLevel = CompatibilityLevel.BACKWARD,
     ) -> None:
-        """Nothing is read or written before `start`."""
+        """Topics are read and written only after `start`."""
         self._state = RegistryState()
         self._parser = SchemaParser(self._state)
         self._registrar = Registrar(self._state, self._parser, default_level)
@@ -144,9 +144,9 @@ class Registry:
                 asked = Registration(
                     spelled, schema, normalize, metadata=metadata, rule_set=rule_set
                 )
-                found = self._registrar.find(asked, deleted=deleted)
-                if found is not None:
-                    return found
+                result = self._registrar.find(asked, deleted=deleted)
+                if result is not None:
+                    return result
             if not self._state.has_versions(name, deleted=deleted):
                 raise refusals.subject_not_found(name)
             raise refusals.schema_not_found()
@@ -434,9 +434,9 @@ class Registry:
             raise refusals.invalid_version(version)
         latest = version == LATEST
         state = self._state
-        found = state.latest(subject) if latest else state.version(subject, version)
-        if found is not None:
-            return found
+        result = state.latest(subject) if latest else state.version(subject, version)
+        if result is not None:
+            return result
         if not state.has_versions(subject, deleted=True):
             raise refusals.subject_not_found(subject)
         raise refusals.version_not_found(version)

@@ -84,10 +84,10 @@ class SchemaParser:
     def parse(self, subject: str, schema: Schema) -> ParsedSchema:
         """The parsed schema; 42201 if it is invalid."""
         key = (context_of(subject) if schema.references else "", schema)
-        found = self._parsed.get(key)
-        if found is not None:
+        result = self._parsed.get(key)
+        if result is not None:
             self._parsed.move_to_end(key)
-            return found
+            return result
         try:
             schema.text.encode()
             parsed = parse_schema(schema, self.resolve(subject, schema))
@@ -155,13 +155,13 @@ class SchemaParser:
     def _referred(self, subject: str, kind: SchemaKind, reference: Reference) -> StoredSchema:
         named = in_context_of(subject, reference.subject)
         if reference.version == LATEST:
-            found = self._state.latest(named)
+            result = self._state.latest(named)
         else:
-            found = self._state.version(named, reference.version)
-        if found is None:
+            result = self._state.version(named, reference.version)
+        if result is None:
             raise refusals.invalid_schema(
                 kind,
                 f'No schema reference found for subject "{reference.subject}" and version '
                 f"{reference.version}",
             )
-        return found
+        return result

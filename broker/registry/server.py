@@ -24,7 +24,7 @@ class RegistryServer(HttpServer):
         cluster_id: str = "",
         allowed_hosts: Iterable[str] = (),
     ) -> None:
-        """Nothing listens before `start`; `allowed_hosts` are additional names of the server."""
+        """Call `start` to listen; `allowed_hosts` are additional names of the server."""
         application = registry_application(registry, cluster_id=cluster_id)
         super().__init__(
             application,

@@ -126,11 +126,11 @@ class RestApplication(Generic[Served, RequestT]):
         return await run_sync(route.handler, self._served, request, limiter=self._limiter())
 
     def _limiter(self) -> anyio.CapacityLimiter:
-        found = self._threads.get(None)
-        if found is None:
-            found = anyio.CapacityLimiter(self._service.threads_max)
-            self._threads.set(found)
-        return found
+        result = self._threads.get(None)
+        if result is None:
+            result = anyio.CapacityLimiter(self._service.threads_max)
+            self._threads.set(result)
+        return result
 
 
 class Exchange:
@@ -144,5 +144,5 @@ class Exchange:
 
 
 def _check_content_type(http: Request, body: Body) -> None:
-    if not body.takes(http.headers.get("content-type", "")):
+    if not body.accepts(http.headers.get("content-type", "")):
         raise HttpError(415)

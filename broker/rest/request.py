@@ -63,12 +63,12 @@ class RestRequest:
 def json_object(text: bytes) -> dict[str, Json]:
     """A JSON object; InvalidJson for anything else."""
     try:
-        found = orjson.loads(text)
+        result = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise InvalidJson(str(error)) from error
-    if not isinstance(found, dict):
-        raise InvalidJson(is_null=found is None)
-    return found
+    if not isinstance(result, dict):
+        raise InvalidJson(is_null=result is None)
+    return result
 
 
 async def read_body(request: Request, *, bytes_max: int) -> bytes:

@@ -21,7 +21,7 @@ class RequestCounts:
 
     def expose(self, out: Exposition, name: str) -> None:
         """Add the metric family to a page of metrics."""
-        out.family(name, "counter", "Requests answered.")
+        out.family(name, "counter", "Handled requests.")
         counts = dict(self._counts)  # a copy: requests are counted meanwhile
         for (method, path, status), count in sorted(counts.items()):
             out.sample(name, count, method=method, path=path, status=status)

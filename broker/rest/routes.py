@@ -24,7 +24,7 @@ class Body:
     content_types: frozenset[str] | None = None
     empty_of_any_type: bool = False  # an empty body needs none of these Content-Types
 
-    def takes(self, content_type: str) -> bool:
+    def accepts(self, content_type: str) -> bool:
         """Whether a body may have this Content-Type."""
         return self.content_types is None or media_name(content_type) in self.content_types
 

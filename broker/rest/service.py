@@ -1,4 +1,4 @@
-"""RestService: what a service declares about its REST API."""
+"""RestService: the declaration of a service's REST API."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ class RestService(Generic[Served, RequestT]):
     error_reply: Callable[[Exception], Reply]
     # Makes requests: RestRequest, or a subclass with more accessors.
     request: Callable[..., RequestT]
-    media_types: Sequence[str] = (JSON,)  # of responses, the default one first
-    negotiates: bool = False  # the Accept header chooses among them
+    media_types: Sequence[str] = (JSON,)  # of responses; the first is the default
+    negotiates: bool = False  # the Accept header selects one of them
     answers_options: bool = False
-    threads_max: int = THREADS_MAX  # handlers that run at a time
-    # Raises if a request with these headers is not admitted; the place to check a service's state
-    # and, once there is any, authentication. The body has not been read yet.
+    threads_max: int = THREADS_MAX  # the maximum number of concurrent handlers
+    # Raises if a request with these headers is not admitted: checks the state of a service and,
+    # once it is supported, authentication. The body has not been read yet.
     admit: Callable[[Served, Route[Served, RequestT], Mapping[str, str]], None] | None = None
-    # Rewrites the path, still encoded, and the query, before the route is looked for.
+    # Rewrites the path, still encoded, and the query, before the route is determined.
     rewrite: Callable[[str, Query], tuple[str, Query]] = _same
-    query_errors: str = "replace"  # what becomes of bytes in a query that are not UTF-8
+    query_errors: str = "replace"  # the handling of bytes in a query that are not UTF-8
     encode: Callable[[Json], bytes] = orjson.dumps

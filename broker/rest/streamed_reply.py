@@ -7,7 +7,7 @@ from starlette.types import Receive, Scope, Send
 
 
 class StreamedReply:
-    """An ASGI response of parts; the generator is closed when the client disconnects."""
+    """An ASGI response in parts; the generator is closed when the client disconnects."""
 
     def __init__(
         self,
@@ -17,10 +17,10 @@ class StreamedReply:
         reads: bool = False,
         cut_off: type[Exception] | None = None,
     ) -> None:
-        """The end of `parts` runs in any case; `reads`: they read the request themselves.
+        """`parts` is always closed; `reads`: they read the request themselves.
 
-        `cut_off` is what `parts` raise if the response must not have its end, which a client can
-        tell from one that is complete.
+        `cut_off` is the exception with which `parts` abort a response, so that a client can
+        distinguish it from a complete one.
         """
         self.status_code = 200
         self._parts = parts
@@ -32,7 +32,7 @@ class StreamedReply:
         """Send part after part; waits while the client is slow."""
         tasks = [asyncio.ensure_future(self._send(send))]
         if not self._reads:
-            tasks.append(asyncio.ensure_future(_until_gone(receive)))
+            tasks.append(asyncio.ensure_future(_until_disconnected(receive)))
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if tasks[0].done():
@@ -54,6 +54,6 @@ class StreamedReply:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _until_gone(receive: Receive) -> None:
+async def _until_disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

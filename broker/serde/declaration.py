@@ -16,7 +16,7 @@ def as_schema(declared: Declaration, kind: SchemaKind) -> Schema:
         if declared.kind is not kind:
             raise SchemaError(
                 f"the schema has type {declared.kind}, but {kind} is needed",
-                hint=f"give it as Schema(text, SchemaKind.{kind.name}), or use another serde",
+                hint=f"pass it as Schema(text, SchemaKind.{kind.name}), or use another serde",
             )
         return declared
     if isinstance(declared, str):

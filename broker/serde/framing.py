@@ -52,11 +52,11 @@ class ParsedSchemas:
 
     def parsed(self, schema: Schema) -> ParsedSchema:
         """The parsed schema; SchemaError if it is invalid."""
-        found = self._known.get(schema)
-        if found is None:
+        result = self._known.get(schema)
+        if result is None:
             resolved = resolve_references(self._subjects.registry, schema)
-            found = self._known.keep(schema, parse_schema(schema, resolved))
-        return found
+            result = self._known.keep(schema, parse_schema(schema, resolved))
+        return result
 
     def of_bytes(self, topic: str, data: bytes) -> ParsedSchema:
         """The schema of the encoded bytes."""
@@ -120,7 +120,7 @@ class Framing:
                 topic, "encode", "pass a value that the schema allows", error
             ) from error
         except Exception as error:  # values raise whatever their own types raise
-            raise cannot_encode(topic, self._codec.label, _said(error)) from error
+            raise cannot_encode(topic, self._codec.label, _message_of(error)) from error
 
     def deserialize(self, topic: str, data: bytes | None) -> object:
         """The value of bytes, decoded with the schema of their id."""
@@ -137,7 +137,7 @@ class Framing:
             hint = "fix the producer that wrote it, or read with validate=False"
             raise self._not_allowed(topic, "decode", hint, error) from error
         except Exception as error:  # libraries have no common error for invalid bytes
-            raise cannot_decode(topic, self._codec.label, _said(error)) from error
+            raise cannot_decode(topic, self._codec.label, _message_of(error)) from error
 
     def parsed(self, schema: Schema) -> ParsedSchema:
         """The parsed schema, with its references."""
@@ -192,7 +192,7 @@ def wrong_schema(topic: str, schema_id: int, error: SchemaError) -> SerdeError:
     )
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 

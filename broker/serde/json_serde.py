@@ -22,7 +22,7 @@ class JsonSerde:
         if data is None:
             return None
         try:
-            found: object = orjson.loads(data)
+            result: object = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise cannot_decode(topic, "JSON", str(error)) from error
-        return found
+        return result

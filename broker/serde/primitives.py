@@ -67,7 +67,7 @@ def _pack_integer(layout: Struct, kind: str, topic: str, value: object) -> bytes
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool):
-        raise cannot_encode(topic, kind, f"{type(value).__name__} is not a whole number")
+        raise cannot_encode(topic, kind, f"{type(value).__name__} is not an integer")
     try:
         return layout.pack(value)
     except StructError:
@@ -106,8 +106,8 @@ class IntegerSerde:
     def deserialize(self, topic: str, data: bytes | None) -> int | None:
         """The number of four bytes."""
         if data is not None and len(data) == INTEGER.size:
-            found: int = _unpack_four(data)[0]
-            return found
+            result: int = _unpack_four(data)[0]
+            return result
         return cast("int | None", _unpack(INTEGER, "integer", topic, data))
 
 
@@ -123,8 +123,8 @@ class LongSerde:
     def deserialize(self, topic: str, data: bytes | None) -> int | None:
         """The number of eight bytes."""
         if data is not None and len(data) == LONG.size:
-            found: int = _unpack_eight(data)[0]
-            return found
+            result: int = _unpack_eight(data)[0]
+            return result
         return cast("int | None", _unpack(LONG, "long", topic, data))
 
 
@@ -166,8 +166,8 @@ class DoubleSerde:
     def deserialize(self, topic: str, data: bytes | None) -> float | None:
         """The number of eight bytes."""
         if data is not None and len(data) == DOUBLE.size:
-            found: float = _unpack_double(data)[0]
-            return found
+            result: float = _unpack_double(data)[0]
+            return result
         return cast("float | None", _unpack(DOUBLE, "double", topic, data))
 
 

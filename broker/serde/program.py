@@ -45,6 +45,6 @@ class Program:
         """One of the functions, compiled."""
         source = "\n".join(self._lines)
         exec(compile(source, f"<{self._title}>", "exec"), self._scope)
-        found = self._scope[name]
-        assert callable(found), f"{name} was defined"
-        return found
+        result = self._scope[name]
+        assert callable(result), f"{name} was defined"
+        return result

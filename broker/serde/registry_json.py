@@ -110,9 +110,9 @@ class RegistryJsonSerde:
             return loads(data[PREFIX_BYTES:])
 
         def decode_checked(data: bytes) -> object:
-            found = loads(data[PREFIX_BYTES:])
-            check(found)
-            return found
+            result = loads(data[PREFIX_BYTES:])
+            check(result)
+            return result
 
         return converted_decoder(decode_checked if self._validate else decode, self._from_value)
 

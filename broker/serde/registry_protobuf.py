@@ -255,5 +255,5 @@ def _check_class(given: type[object]) -> None:
     if not issubclass(given, Message):
         raise SchemaError(
             f'"{given.__name__}" is not a Protobuf message class',
-            hint="give a class that protoc generated, or the text of a .proto file",
+            hint="pass a class that protoc generated, or the text of a .proto file",
         )

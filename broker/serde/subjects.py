@@ -1,4 +1,4 @@
-"""Subjects: under which name a registry keeps the schema of a topic's keys or values."""
+"""Subjects: the names under which a registry stores the schemas of a topic's keys and values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,28 +7,28 @@ from broker.errors import RegistryError, SerdeError
 from broker.serde.registry.api import SchemaRegistry
 from broker.serde.schema.schema import Reference, Schema
 
-# Topic, whether it is of keys, full name of the record if the schema has one: to the subject.
+# From the topic, whether it is for keys, and the full name of the record, to the subject.
 SubjectStrategy = Callable[[str, bool, str | None], str]
 
 
 def topic_name(topic: str, is_key: bool, record_name: str | None) -> str:
-    """`orders-value`: one schema per topic, which may evolve. What everybody starts with."""
+    """`orders-value`: one schema per topic, which may evolve. The default."""
     return f"{topic}-{'key' if is_key else 'value'}"
 
 
 def record_name(topic: str, is_key: bool, record_name: str | None) -> str:
-    """`shop.Order`: one schema per type of record, in whatever topic it is."""
+    """`shop.Order`: one schema per type of record, in any topic."""
     return _named(topic, record_name)
 
 
 def topic_record_name(topic: str, is_key: bool, record_name: str | None) -> str:
-    """`orders-shop.Order`: several types of record in a topic, each evolving for itself."""
+    """`orders-shop.Order`: several types of records in a topic, each with its own versions."""
     return f"{topic}-{_named(topic, record_name)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectSchemas:
-    """Finds the schema, with its id, that a topic is written with."""
+    """Finds the schema with which a topic is written, and its id."""
 
     registry: SchemaRegistry
     subject: SubjectStrategy
@@ -42,7 +42,7 @@ class SubjectSchemas:
         return self.subject(topic, self.is_key, name)
 
     def subject_to_read(self, topic: str) -> str | None:
-        """The subject of a topic if it can be known before the record is."""
+        """The subject of a topic, if it is known before the record is."""
         try:
             return self.subject(topic, self.is_key, None)
         except SerdeError:
@@ -51,8 +51,8 @@ class SubjectSchemas:
     def find(self, topic: str, schema: Schema | None, name: str | None) -> tuple[int, Schema]:
         """Id and schema to write with: the latest, or the given one, registered if necessary.
 
-        A refusal is SerdeError; a registry that does not answer is RegistryError: nothing is wrong
-        with the value then.
+        An error response is SerdeError; RegistryError means that the registry does not respond, and
+        nothing is wrong with the value.
         """
         subject = self.subject_of(topic, name)
         try:
@@ -63,7 +63,7 @@ class SubjectSchemas:
                 raise SerdeError(
                     "there is no schema to write with",
                     at=f'topic "{topic}"',
-                    hint="give the serde a schema, or use_latest=True to take the registry's",
+                    hint="pass a schema to the serde, or use_latest=True for that of the registry",
                 )
             if self.auto_register:
                 return self.registry.register(subject, schema, normalize=self.normalize), schema
@@ -73,7 +73,7 @@ class SubjectSchemas:
             raise self._refused(topic, subject, error) from error
 
     def refer(self, name: str, schema: Schema) -> Reference:
-        """A reference to a schema under the subject of its own name, registered if necessary."""
+        """A reference to a schema under its own name, which is registered if necessary."""
         try:
             if self.auto_register:
                 self.registry.register(name, schema, normalize=self.normalize)
@@ -88,7 +88,7 @@ class SubjectSchemas:
         hint = error.hint
         if error.status == 404:
             hint = f'register a schema for the subject "{subject}"'
-            hint += "" if self.use_latest else ", or let the serde do it: auto_register=True"
+            hint += "" if self.use_latest else ", or set auto_register=True"
         elif error.status == 409:
             hint = (
                 "change the schema so that old records stay readable, or lower the "
@@ -102,19 +102,18 @@ class SubjectSchemas:
 
 
 def is_refusal(error: RegistryError) -> bool:
-    """Whether the registry understood and said no: not there, not compatible, wrong."""
+    """Whether the registry has refused a request: missing, incompatible or invalid."""
     return error.status in (404, 409, 422)
 
 
 def unknown_schema(topic: str, schema_id: int, error: RegistryError) -> Exception:
-    """What to raise when the schema of bytes is not found."""
+    """The error if the schema of some bytes is not found."""
     if not is_refusal(error):
         return error
     return SerdeError(
         f"the schema with id {schema_id} is not in the registry: {error.message}",
         at=f'topic "{topic}"',
-        hint="give the registry that the topic was written with; or the bytes are of another "
-        "format and start with 00 by coincidence",
+        hint="pass the registry that the topic was written with; or the topic has another format",
     )
 
 
@@ -123,6 +122,6 @@ def _named(topic: str, name: str | None) -> str:
         raise SerdeError(
             "the schema has no name, which the subject needs",
             at=f'topic "{topic}"',
-            hint="give a record (JSON: a schema with a title), or subject=topic_name",
+            hint="use a record (JSON: a schema with a title), or subject=topic_name",
         )
     return name

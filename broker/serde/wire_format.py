@@ -1,21 +1,21 @@
-"""Confluent's wire format: which schema a record's bytes were written with.
+"""Confluent's wire format: the id of a record's schema in front of its bytes.
 
     offset  size
     0       1     magic byte 00
     1       4     id of the schema in the registry, int32, big endian
     5       ..    Avro and JSON: the value
-                  Protobuf: the message's place in its file, then the message
+                  Protobuf: the indexes of the message, then the message
 
-A message's place is a path of indexes: the message's index in the file, then that of each message
-nested in the one before. It is written as zigzag varints, first how many there are. The path [0],
-the first message of the file, is written as one byte 00.
+The indexes are a path: the message's index in the file, then that of each nested message in the
+previous one. They are written as zigzag varints, after their number. The path [0], the first
+message of the file, is a single byte 00.
 
     [0]     00
     [1]     02 02
     [2, 0]  04 04 00
 
-Version 1 of the format, magic byte 01, has a GUID of 16 bytes in place of the id; it is normally
-sent in a header, "__value_schema_id". It is recognised here, but not read.
+Version 1 of the format, magic byte 01, has a GUID of 16 bytes instead of the id; it is normally
+sent in a header, "__value_schema_id". It is recognized here, but not supported.
 """
 
 import struct
@@ -39,7 +39,7 @@ def frame(schema_id: int) -> bytes:
 
 
 def schema_id_of(topic: str, data: bytes) -> int:
-    """The id of the schema that bytes were written with."""
+    """The id of the schema with which bytes were written."""
     if len(data) < PREFIX_BYTES or data[0] != MAGIC:
         raise _no_prefix(topic, data)
     schema_id: int = _PREFIX.unpack_from(data)[1]
@@ -53,14 +53,14 @@ def schema_id_of(topic: str, data: bytes) -> int:
 
 
 def frame_indexes(path: Sequence[int]) -> bytes:
-    """The bytes of a message's place in its file."""
+    """The encoded indexes of a message."""
     if list(path) == [0]:
         return b"\0"
     return b"".join(_varint(number << 1) for number in (len(path), *path))
 
 
 def read_indexes(topic: str, data: bytes) -> tuple[tuple[int, ...], int]:
-    """A message's place in its file, and where the message itself begins."""
+    """The indexes of a message, and the position of the message."""
     count, position = _read_zigzag(topic, data, PREFIX_BYTES)
     if count == 0:
         return (0,), position

@@ -48,7 +48,7 @@ def advertised_endpoints(config: BrokerConfig) -> dict[str, Endpoint]:
         if endpoint.host in ANY_HOST:
             raise ConfigError(
                 f'setting "advertised.listeners" has no host for "{endpoint.name}"',
-                hint="give the name or address under which clients reach the broker",
+                hint="set the name or address that clients use to reach the broker",
             )
     return {endpoint.name: endpoint for endpoint in endpoints}
 

@@ -33,7 +33,7 @@ class MetricsPage(HttpServer):
     """Serves GET /metrics in a separate thread."""
 
     def __init__(self, broker: Broker, port: int) -> None:
-        """Nothing listens before `start`."""
+        """Call `start` to listen."""
         host = broker.config.metrics_host or "0.0.0.0"
         application = RestApplication(SERVICE, broker)
         super().__init__(

@@ -22,7 +22,7 @@ class BufferPool:
     """Buffers for frames that arrive in pieces, pooled for later frames."""
 
     def __init__(self) -> None:
-        """Empty; the shared buffer is made at once."""
+        """The pool is empty; the shared buffer is created immediately."""
         self.shared = memoryview(bytearray(SHARED_BYTES))
         self.bytes_in_use = 0
         self._free: dict[int, list[bytearray]] = {}
@@ -94,7 +94,7 @@ class FrameReader:
         return self._frame is not None
 
     def space(self) -> memoryview:
-        """Where to receive next."""
+        """The buffer for the next received bytes."""
         if self._frame is not None:
             return self._view[self._end : self._size]
         shared = self._view = self._pool.shared

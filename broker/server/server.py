@@ -40,7 +40,7 @@ class Server:
     """
 
     def __init__(self, broker: Broker, *, listeners: tuple[str, ...] | None = None) -> None:
-        """Nothing listens before `start`; the default listeners are from the broker's settings."""
+        """Call `start` to listen; the default listeners are from the broker's settings."""
         self._broker = broker
         self._config = broker.config
         if listeners is not None:

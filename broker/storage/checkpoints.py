@@ -28,14 +28,14 @@ ID_BYTES = 16
 
 def read_offsets(files: FileSystem, folder: str, name: str) -> dict[TopicPartition, int]:
     """Offsets by partition; empty if the file is missing or damaged: it only saves work."""
-    found = {}
+    result = {}
     try:
         for fields in read_table(files, os.path.join(folder, name)):
             topic, partition, offset = fields
-            found[TopicPartition(topic, int(partition))] = int(offset)
+            result[TopicPartition(topic, int(partition))] = int(offset)
     except ValueError:
         return {}
-    return found
+    return result
 
 
 def read_leader_epochs(files: FileSystem, folder: str) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.errors import CorruptBatch, StorageError
 from broker.model import NO_TIMESTAMP, TopicPartition
-from broker.storage.compaction import Overtaken, begin_round, compact
+from broker.storage.compaction import LogChanged, begin_round, compact
 from broker.storage.partition_log import PartitionLog
 from broker.storage.retention import largest_timestamp
 from broker.storage.segment import Segment
@@ -123,7 +123,7 @@ class Cleaner:
             cleaned = compact(
                 task, self._lock, map_bytes_max=self._map_bytes_max, throttle=throttle
             )
-        except Overtaken:
+        except LogChanged:
             return False
         except CorruptBatch as error:
             LOGGER.error("%s is no longer compacted: %s", log.topic_partition, error)

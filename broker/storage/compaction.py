@@ -55,7 +55,7 @@ GROUP_SEGMENTS_MAX = 200  # their files are renamed under the lock
 Throttle = Callable[[int], None]
 
 
-class Overtaken(Exception):
+class LogChanged(Exception):
     """Retention or deletion removed the segments of this round: try again later."""
 
 
@@ -129,7 +129,7 @@ def compact(
 ) -> int:
     """Run a round; returns the offset up to which the log is clean. Called without the lock.
 
-    Raises Overtaken if the log changed meanwhile, CorruptBatch if it is damaged, StorageError or
+    Raises LogChanged if the log changed meanwhile, CorruptBatch if it is damaged, StorageError or
     OSError if a disk operation fails.
     """
     _make_durable(task, lock)
@@ -164,7 +164,7 @@ def _open(task: Round, segment: Segment) -> OpenFile:
     try:
         return task.context.files.open(segment.path(LOG), os.O_RDWR)
     except FileNotFoundError:
-        raise Overtaken(segment.path(LOG)) from None
+        raise LogChanged(segment.path(LOG)) from None
 
 
 def build_map(task: Round, bytes_max: int, throttle: Throttle) -> OffsetMap:
@@ -283,7 +283,7 @@ def _replace(
         log = task.log
         still_there = set(map(id, log.segments[:-1]))
         if not task.is_current() or not all(id(segment) in still_there for segment in group):
-            raise Overtaken(cleaned.path(LOG))
+            raise LogChanged(cleaned.path(LOG))
         cleaned.context = log.context
         log.replace_segments(group, [cleaned])
 
@@ -302,7 +302,7 @@ def _make_ready(task: Round, cleaned: Segment) -> None:
         files.fsync_directory(cleaned.folder)
     except NotOpened as error:
         if error.errno == errno.ENOENT:
-            raise Overtaken(cleaned.folder) from None
+            raise LogChanged(cleaned.folder) from None
         raise
 
 
@@ -329,7 +329,7 @@ class _GroupCleaning:
                 task.context, first.folder, first.base_offset, suffix=CLEANED
             )
         except FileNotFoundError:
-            raise Overtaken(first.folder) from None
+            raise LogChanged(first.folder) from None
         self.cleaned.index_interval_bytes = task.config.index_interval_bytes
         self.cleaned.created_ms = group[-1].created_ms
 

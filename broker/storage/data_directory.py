@@ -325,7 +325,7 @@ class DataDirectory:
             log.leader_epoch = epoch
 
     def _make_durable(self) -> None:
-        """Flush what a crash left in the page cache, before readers see it."""
+        """Flush data that was only in the page cache at a crash, before readers see it."""
         self._flusher.flush_all(
             log for log in self._logs.values() if log.durable_offset < log.end_offset
         )

@@ -57,7 +57,7 @@ def _open(files: FileSystem, path: str) -> OpenFile | None:
 
 
 class LogFlushing:
-    """Tracks what must be flushed of a log; called under the broker's lock."""
+    """Tracks the unflushed parts of a log; called under the broker's lock."""
 
     __slots__ = (
         "_announced", "_files", "_folders", "_last_ms", "_log", "_messages", "_ticket"

@@ -163,12 +163,12 @@ def aborted_from_bytes(data: bytes) -> list[AbortedRange]:
     """Read a transaction index; StaleIndex if it is invalid."""
     if len(data) % ABORTED_ENTRY.size:
         raise StaleIndex("size is not a whole number of entries")
-    found = []
+    result = []
     for version, *fields in ABORTED_ENTRY.iter_unpack(data):
         if version != ABORTED_VERSION:
-            raise StaleIndex(f"version {version} is not known")
-        found.append(AbortedRange(*fields))
-    return found
+            raise StaleIndex(f"unknown version {version}")
+        result.append(AbortedRange(*fields))
+    return result
 
 
 def aborted_to_bytes(ranges: Iterable[AbortedRange]) -> bytes:

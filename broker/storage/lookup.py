@@ -71,11 +71,11 @@ def aborted_transactions(
     Reads the transaction indexes from the segment with the first offset on; stops where the last
     stable offset shows that no later transaction reaches back.
     """
-    found: list[AbortedTransaction] = []
+    result: list[AbortedTransaction] = []
     for segment_ranges in ranges:
         for item in segment_ranges:
             if item.last_offset >= first and item.first_offset < last:
-                found.append(AbortedTransaction(item.producer_id, item.first_offset))
+                result.append(AbortedTransaction(item.producer_id, item.first_offset))
             if item.last_stable_offset >= last:
-                return found
-    return found
+                return result
+    return result

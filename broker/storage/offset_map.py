@@ -38,15 +38,15 @@ class OffsetMap:
 
     def put(self, keys: Sequence[bytes | None], offsets: Iterable[int]) -> None:
         """Add the keys of the next batch; records without a key (None) are never retained."""
-        self._offsets.update(zip(map(_stand_in, keys), offsets, strict=True))
+        self._offsets.update(zip(map(_digest, keys), offsets, strict=True))
         self._offsets[None] = NEVER
 
     def last_offsets(self, keys: Sequence[bytes | None]) -> Iterable[int]:
         """The last offset of each key; -1: not in this part of the log."""
-        return map(self._offsets.get, map(_stand_in, keys), repeat(-1))
+        return map(self._offsets.get, map(_digest, keys), repeat(-1))
 
 
-def _stand_in(key: bytes | None) -> bytes | None:
+def _digest(key: bytes | None) -> bytes | None:
     """A short key itself, or a 16-byte digest of a long one."""
     if key is None or len(key) < DIGEST_BYTES:
         return key

@@ -92,7 +92,7 @@ class CheckpointWriter:
 def _read(files: FileSystem, folder: str) -> dict[TopicPartition, PartitionCheckpoint] | None:
     """The content of the file; None if it is missing or damaged."""
     path = os.path.join(folder, FILE_NAME)
-    found = {}
+    result = {}
     try:
         if files.modified_ns(path) is None:
             return None
@@ -101,10 +101,10 @@ def _read(files: FileSystem, folder: str) -> dict[TopicPartition, PartitionCheck
         ):
             topic_id = checkpoints.id_from_text(text) or b""
             offsets = (int(recovery_point), int(start), int(cleaned))
-            found[TopicPartition(topic, int(partition))] = PartitionCheckpoint(topic_id, *offsets)
+            result[TopicPartition(topic, int(partition))] = PartitionCheckpoint(topic_id, *offsets)
     except ValueError:
         return None
-    return found
+    return result
 
 
 def _read_by_name(

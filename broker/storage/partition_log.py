@@ -476,9 +476,9 @@ class PartitionLog:
             producers = load_producers(
                 self._context, self.folder, self.segments, segment.base_offset
             )
-            found = replay(producers, segment, segment.base_offset, segment.next_offset)
-            segment.replace_aborted(found)
-            return found
+            result = replay(producers, segment, segment.base_offset, segment.next_offset)
+            segment.replace_aborted(result)
+            return result
 
     # --- removing ---
 

@@ -89,7 +89,7 @@ class ProducerEntry:
         """Offset of the last record of this epoch; -1: none."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
-    def take_epoch(self, epoch: int) -> None:
+    def set_epoch(self, epoch: int) -> None:
         """Set a new epoch, which restarts the sequences."""
         if epoch != self.epoch:
             self.epoch = epoch
@@ -160,7 +160,7 @@ class ProducerStates:
     def wrote(self, header: BatchHeader) -> None:
         """Register a producer's batch that is now in the log."""
         entry = self._entry(header.producer_id)
-        entry.take_epoch(header.producer_epoch)
+        entry.set_epoch(header.producer_epoch)
         delta = header.last_offset_delta
         entry.batches.append(
             WrittenBatch(header.last_sequence, header.last_offset, delta, header.max_timestamp)
@@ -174,7 +174,7 @@ class ProducerStates:
     def ended(self, header: BatchHeader, marker: Marker) -> AbortedRange | None:
         """Register a marker that is now in the log; returns the transaction if it was aborted."""
         entry = self._entry(header.producer_id)
-        entry.take_epoch(header.producer_epoch)
+        entry.set_epoch(header.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp_ms = header.max_timestamp
         entry.quiet_since_ms = None

@@ -133,7 +133,7 @@ def _load_segments(log: PartitionLog, summary: Recovered) -> list[Segment]:
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
         segment.flushed = True
-        segment.mend(sizes)
+        segment.repair(sizes)
     _replace_lone_indexes(log, segments, lone_indexes)
     return segments
 
@@ -318,7 +318,7 @@ def _check_chunk(
     """Register the whole, valid batches at the beginning of a chunk; returns their size."""
     position = 0
     while (header := check_batch_at(chunk, position)) is not None:
-        if not segment.next_offset <= header.base_offset or not segment.takes(header.last_offset):
+        if not segment.next_offset <= header.base_offset or not segment.fits(header.last_offset):
             break
         batch = chunk[position : position + header.size]
         if header.producer_id >= 0 and not _apply(segment, producers, header, batch):

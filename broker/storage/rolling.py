@@ -11,7 +11,7 @@ def must_roll(
     """Whether batches must go into a new segment: the last one is full or old."""
     if active.size_bytes + size_bytes > min(config.segment_bytes, POSITION_MAX):
         return True
-    if not active.takes(headers[-1].last_offset):
+    if not active.fits(headers[-1].last_offset):
         return True
     first_ms = active.first_timestamp
     latest_ms = headers[0].max_timestamp

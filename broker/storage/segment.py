@@ -149,7 +149,7 @@ class Segment:
         self._file = None
 
     def close_file(self) -> None:
-        """Close the descriptor without being asked to."""
+        """Close the descriptor and unregister the file."""
         self.context.open_files.closed(self)
         self._file = None
 
@@ -397,7 +397,7 @@ class Segment:
             or len(indexes.times) >= index_bytes_max // TIME_ENTRY.size - 1
         )
 
-    def mend(self, sizes: dict[str, int]) -> None:
+    def repair(self, sizes: dict[str, int]) -> None:
         """Rebuild missing or truncated indexes, given the files of the folder.
 
         No client waits while a log is opened; later this would block all clients.
@@ -433,7 +433,7 @@ class Segment:
         return self._max_timestamp
 
     @property
-    def knows_max_timestamp(self) -> bool:
+    def has_max_timestamp(self) -> bool:
         """Whether it is in memory."""
         return self._max_timestamp is not None
 
@@ -520,7 +520,7 @@ class Segment:
             self._first_timestamp = first[1].max_timestamp
         return self._first_timestamp
 
-    def takes(self, last_offset: int) -> bool:
+    def fits(self, last_offset: int) -> bool:
         """Whether an offset can be stored relative to the base offset."""
         return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
@@ -583,14 +583,14 @@ class Segment:
         if start and not self._holds(index, start):
             self._repair_indexes()
             start = self.offset_index().batch_before(position)
-        found = (0, self.base_offset)
+        result = (0, self.base_offset)
         for at, header in self.headers(start):
             if at > position:
                 break
-            found = (at, header.base_offset)
+            result = (at, header.base_offset)
             if at + header.size > position:
                 break
-        return found
+        return result
 
     def read_batch(self, position: int, header: BatchHeader) -> bytes:
         """The bytes of a batch."""

@@ -104,7 +104,7 @@ class WorkerConfig:
 
     @property
     def distributed(self) -> bool:
-        """Whether the state is kept in topics."""
+        """Whether the state is stored in topics."""
         return self.group_id is not None
 
     @property

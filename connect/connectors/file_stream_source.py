@@ -16,7 +16,7 @@ from connect.stop_signal import StopSignal
 FILENAME = "filename"
 POSITION = "position"
 # How often to check a file that has no new lines or does not exist yet.
-LOOK_MS = 100
+CHECK_MS = 100
 
 DEFINITION = (
     ConfigDef()
@@ -139,7 +139,7 @@ class FileStreamSourceTask(SourceTask):
                 return None
             lines = self._next_lines()
         if not lines:
-            self._stop.wait(LOOK_MS)
+            self._stop.wait(CHECK_MS)
             return None
         values, positions = zip(*lines, strict=True)
         count = len(values)

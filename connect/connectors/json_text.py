@@ -53,15 +53,15 @@ def json_lines(values: Sequence[object]) -> bytes:
 
 def _dict_of(struct: Struct, special: "_Special") -> dict[str, object]:
     # Not recursive: the JSON encoder calls `_plain` for nested structs.
-    found = dict(zip(struct.schema.positions, struct.values, strict=True))
+    result = dict(zip(struct.schema.positions, struct.values, strict=True))
     defaults, numbered = special
     for name, default in defaults:
-        if found[name] is None:
-            found[name] = default
+        if result[name] is None:
+            result[name] = default
     for name, kind, number_of in numbered:
-        if type(found[name]) is kind:
-            found[name] = number_of(found[name])
-    return found
+        if type(result[name]) is kind:
+            result[name] = number_of(result[name])
+    return result
 
 
 # Fields with defaults for null, and fields that are numbers in JSON but not in Python.

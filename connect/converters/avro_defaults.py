@@ -84,11 +84,11 @@ def _map_from_json(
         return {}
     if isinstance(given, dict):
         return {key: default_from_json(values, each) for key, each in given.items()}
-    found: dict[object, object] = {}
+    result: dict[object, object] = {}
     for entry in given:
         match entry:
             case {"key": key, "value": value} | [key, value]:
-                found[default_from_json(keys, key)] = default_from_json(values, value)
+                result[default_from_json(keys, key)] = default_from_json(values, value)
             case _:
                 raise DataError("Invalid JSON for map default value")
-    return found
+    return result

@@ -154,21 +154,21 @@ class _ToAvro:
         return found | self._properties(schema)
 
     def _field(self, name: str, schema: ConnectSchema, doc: str | None = None) -> Json:
-        found: Json = {"name": self._options.name(name), "type": self.type(schema)}
+        result: Json = {"name": self._options.name(name), "type": self.type(schema)}
         if doc is not None:
-            found["doc"] = doc
+            result["doc"] = doc
         if schema.default is not NO_DEFAULT:
             if not (schema.optional and schema.type is Type.STRUCT):
-                found["default"] = default_to_json(schema, schema.default)
+                result["default"] = default_to_json(schema, schema.default)
         elif schema.optional:
-            found["default"] = None
-        return found
+            result["default"] = None
+        return result
 
     def _entry(self, schema: ConnectSchema) -> Json:
         if schema.key_schema is None or schema.value_schema is None:
             raise DataError(f"{schema} has no schema of its keys or values")
         name = self._options.full_name(schema.name) if schema.name else ""
-        found: Json = {
+        result: Json = {
             "type": "record",
             "name": name or f"{names.NAMESPACE}.{names.MAP_ENTRY}",
             "fields": [
@@ -177,8 +177,8 @@ class _ToAvro:
             ],
         }
         if name:
-            found[names.CONNECT_INTERNAL_TYPE] = names.MAP_ENTRY
-        return found
+            result[names.CONNECT_INTERNAL_TYPE] = names.MAP_ENTRY
+        return result
 
     def _is_enum(self, schema: ConnectSchema) -> bool:
         return self._options.enhanced and names.ENUM_PARAMETER in (schema.parameters or {})
@@ -230,21 +230,21 @@ class _ToAvro:
 
 
 def _meta_data(schema: ConnectSchema, parameters: dict[str, str]) -> Json:
-    found: Json = {}
+    result: Json = {}
     from_field = parameters.pop(names.FIELD_DEFAULT, None) is not None
     if schema.doc is not None:
-        found[names.CONNECT_DOC] = schema.doc
+        result[names.CONNECT_DOC] = schema.doc
     if schema.version is not None:
-        found[names.CONNECT_VERSION] = schema.version
+        result[names.CONNECT_VERSION] = schema.version
     if parameters:
-        found[names.CONNECT_PARAMETERS] = dict(parameters)
+        result[names.CONNECT_PARAMETERS] = dict(parameters)
     if schema.default is not NO_DEFAULT and not from_field:
-        found[names.CONNECT_DEFAULT] = default_to_json(schema, schema.default)
+        result[names.CONNECT_DEFAULT] = default_to_json(schema, schema.default)
     if schema.name is not None:
-        found[names.CONNECT_NAME] = schema.name
+        result[names.CONNECT_NAME] = schema.name
     if schema.type in (Type.INT8, Type.INT16):
-        found[names.CONNECT_TYPE] = schema.type.value
-    return found
+        result[names.CONNECT_TYPE] = schema.type.value
+    return result
 
 
 def _required(schema: ConnectSchema) -> ConnectSchema:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cache, partial
 from typing import Any
 
-from broker.serde.avro_codec.decoding import Decoding, Made
+from broker.serde.avro_codec.decoding import DecodedRecord, Decoding
 from broker.serde.avro_codec.defaults import default_bytes
 from broker.serde.avro_codec.encoding import Choice, Encoding, Option, Parts
 from broker.serde.avro_codec.plain_values import NotWritten
@@ -179,12 +179,12 @@ class _Writing:
 
         @cache
         def writes() -> list[tuple[int, Write]]:
-            found = []
+            result = []
             for place, node in types:
                 field = schema.fields[place]
                 write = encoder_of_part(field.schema, node, self._options)
-                found.append((place, located(f'field "{field.name}"', write)))
-            return found
+                result.append((place, located(f'field "{field.name}"', write)))
+            return result
 
         def explained(value: Struct, error: Exception) -> Exception:
             for place, write in writes():
@@ -286,13 +286,13 @@ def _unsuitable(node: AvroType, schema: ConnectSchema) -> DataError:
 
 
 def _missing(field: AvroField) -> bytes:
-    found = None if field.default is MISSING else default_bytes(field)
-    if found is None:
+    result = None if field.default is MISSING else default_bytes(field)
+    if result is None:
         raise DataError(
             f'the registered Avro schema has a field "{field.name}" that the value does not have',
-            hint="give the field a default, or set use.latest.version=false",
+            hint="add a default to the field, or set use.latest.version=false",
         )
-    return found
+    return result
 
 
 def _check(schema: ConnectSchema) -> Callable[[object], None]:
@@ -380,19 +380,19 @@ class _Reading:
             convert = located(wanted.path, convert)
         return f"{self._program.constant('convert', convert)}({x})"
 
-    def record(self, node: AvroType, wanted: Place) -> Made[Place]:
+    def record(self, node: AvroType, wanted: Place) -> DecodedRecord[Place]:
         """A struct; or the key and value of an entry."""
         schema, path = wanted.schema, wanted.path
         if wanted.is_entry:
             entry = [*_entry(schema, path).items()]
-            return Made(entry, lambda names: f"({', '.join(names)})")
+            return DecodedRecord(entry, lambda names: f"({', '.join(names)})")
         before = f"{path}, " if path else ""
         fields = [
             (each.name, Place(field.schema, f'{before}field "{field.name}"'))
             for field, each in zip(schema.fields, node.fields, strict=True)
         ]
         constant = self._program.constant("schema", schema)
-        return Made(fields, lambda names: f"Struct({constant}, [{', '.join(names)}])")
+        return DecodedRecord(fields, lambda names: f"Struct({constant}, [{', '.join(names)}])")
 
     def items(self, node: AvroType, wanted: Place, x: str) -> tuple[Place, str]:
         """A list; or a dict of entries."""

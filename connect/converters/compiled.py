@@ -228,16 +228,16 @@ def _items(
 
 
 def _others(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for index, (field, (_, part)) in enumerate(zip(schema.fields, parts, strict=True)):
-        found |= part.functions(f"other{index}", located(f'field "{field.name}"', part.convert))
-    return found
+        result |= part.functions(f"other{index}", located(f'field "{field.name}"', part.convert))
+    return result
 
 
 def function_of(lines: Sequence[str], scope: dict[str, object]) -> Convert:
     """A function of one argument, `value`; names in its lines are generated, or quoted."""
     text = "\n    ".join(["def convert(value):", *lines])
     exec(compile(text, "<generated converter>", "exec"), scope)
-    found = scope["convert"]
-    assert callable(found), "it was defined"
-    return found
+    result = scope["convert"]
+    assert callable(result), "it was defined"
+    return result

@@ -200,7 +200,7 @@ def _decode_entries(key: Convert, convert: Convert) -> Convert:
                 "Maps with non-string fields should be encoded as JSON array of tuples, "
                 f"but found {node_type(value)}"
             )
-        found: dict[object, object] = {}
+        result: dict[object, object] = {}
         for entry in value:
             if not isinstance(entry, list):
                 raise DataError(
@@ -210,8 +210,8 @@ def _decode_entries(key: Convert, convert: Convert) -> Convert:
                 raise DataError(
                     f"Found invalid map entry, expected length 2 but found :{len(entry)}"
                 )
-            found[key(entry[0])] = convert(entry[1])
-        return found
+            result[key(entry[0])] = convert(entry[1])
+        return result
 
     return decode
 
@@ -223,12 +223,12 @@ def _decode_objects(key: Convert, convert: Convert) -> Convert:
                 "Maps with non-string fields should be encoded as JSON array of objects, "
                 f"but found {node_type(value)}"
             )
-        found: dict[object, object] = {}
+        result: dict[object, object] = {}
         for entry in value:
             if not isinstance(entry, dict):
                 raise DataError(f"Found invalid map entry instead of object: {node_type(entry)}")
-            found[key(entry.get("key"))] = convert(entry.get("value"))
-        return found
+            result[key(entry.get("key"))] = convert(entry.get("value"))
+        return result
 
     return decode
 

@@ -21,23 +21,23 @@ def schema_to_json(schema: ConnectSchema | None, options: PayloadOptions) -> obj
     """The JSON value of a schema; null for no schema."""
     if schema is None:
         return None
-    found: dict[str, object] = {"type": schema.type.value}
+    result: dict[str, object] = {"type": schema.type.value}
     match schema.type:
         case Type.ARRAY:
-            found["items"] = schema_to_json(schema.value_schema, options)
+            result["items"] = schema_to_json(schema.value_schema, options)
         case Type.MAP:
-            found["keys"] = schema_to_json(schema.key_schema, options)
-            found["values"] = schema_to_json(schema.value_schema, options)
+            result["keys"] = schema_to_json(schema.key_schema, options)
+            result["values"] = schema_to_json(schema.value_schema, options)
         case Type.STRUCT:
-            found["fields"] = [_field_to_json(each, options) for each in schema.fields]
-    found["optional"] = schema.optional
+            result["fields"] = [_field_to_json(each, options) for each in schema.fields]
+    result["optional"] = schema.optional
     rest = {"name": schema.name, "version": schema.version, "doc": schema.doc}
-    found |= {key: value for key, value in rest.items() if value is not None}
+    result |= {key: value for key, value in rest.items() if value is not None}
     if schema.parameters is not None:
-        found["parameters"] = dict(schema.parameters)
+        result["parameters"] = dict(schema.parameters)
     if schema.default is not NO_DEFAULT:
-        found["default"] = encoding(schema, options).convert(schema.default)
-    return found
+        result["default"] = encoding(schema, options).convert(schema.default)
+    return result
 
 
 def _field_to_json(field: Field, options: PayloadOptions) -> object:
@@ -90,10 +90,10 @@ def schema_of_json(given: object, options: PayloadOptions) -> ConnectSchema | No
 def _part(
     given: Mapping[str, object], name: str, missing: str, options: PayloadOptions
 ) -> ConnectSchema:
-    found = schema_of_json(given.get(name), options)
-    if found is None:
+    result = schema_of_json(given.get(name), options)
+    if result is None:
         raise DataError(missing)
-    return found
+    return result
 
 
 def _fields(given: Mapping[str, object], options: PayloadOptions) -> tuple[Field, ...]:

@@ -77,25 +77,25 @@ class _ToJson:
         return self._present(schema, index)
 
     def _present(self, schema: ConnectSchema, index: int | None) -> dict[str, object]:
-        found = self._plain(schema)
+        result = self._plain(schema)
         if schema.name is not None:
-            found["title"] = schema.name
+            result["title"] = schema.name
         if schema.doc is not None:
-            found["description"] = schema.doc
+            result["description"] = schema.doc
         if schema.default is not NO_DEFAULT:
-            found["default"] = encoding(schema, self._options.payload).convert(schema.default)
+            result["default"] = encoding(schema, self._options.payload).convert(schema.default)
         if schema.version is not None:
-            found["connect.version"] = schema.version
+            result["connect.version"] = schema.version
         parameters = {
             key: value
             for key, value in (schema.parameters or {}).items()
             if not key.startswith(NAMESPACE)
         }
         if parameters:
-            found["connect.parameters"] = parameters
+            result["connect.parameters"] = parameters
         if index is not None:
-            found["connect.index"] = index
-        return found
+            result["connect.index"] = index
+        return result
 
     def _plain(self, schema: ConnectSchema) -> dict[str, object]:
         match schema.type:
@@ -135,10 +135,10 @@ class _ToJson:
         properties = {
             each.name: self.type(each.schema, at) for at, each in enumerate(schema.fields)
         }
-        found: dict[str, object] = {"type": "object", "properties": properties}
+        result: dict[str, object] = {"type": "object", "properties": properties}
         if not self._options.additional_properties:
-            found["additionalProperties"] = False
-        return found
+            result["additionalProperties"] = False
+        return result
 
 
 def _string(schema: ConnectSchema) -> dict[str, object]:
@@ -195,10 +195,10 @@ class _ToConnect:
     def _referred(self, place: Subschema) -> Subschema:
         given = place.schema
         assert isinstance(given, dict), "it has a $ref"
-        found = self._documents.resolve(given["$ref"], place.base)
-        if found is None:
+        result = self._documents.resolve(given["$ref"], place.base)
+        if result is None:
             raise DataError(f'$ref names "{given["$ref"]}", which is not among the references')
-        return found
+        return result
 
     def _union(
         self, place: Subschema, choice: list[object], optional: bool, version: int | None
@@ -344,9 +344,9 @@ def _kind_of(given: Json) -> object:
 def _choice(given: Json) -> list[object] | None:
     """The alternatives of a choice."""
     for word in ("oneOf", "anyOf"):
-        found = given.get(word)
-        if isinstance(found, list) and found:
-            return found
+        result = given.get(word)
+        if isinstance(result, list) and result:
+            return result
     kinds = given.get("type")
     if isinstance(kinds, list) and len(kinds) > 1:
         return [{**given, "type": each} if each != "null" else {"type": each} for each in kinds]

@@ -282,7 +282,7 @@ def _numbers(schema: ConnectSchema) -> Iterator[int]:
 
 
 def _parameters(schema: ConnectSchema) -> dict[str, str]:
-    """What a field's option says of the type in Connect."""
+    """The Connect type in the options of a field."""
     given = schema.parameters or {}
     if logical_name(schema) == DECIMAL_NAME:
         found = {"precision": given.get(PRECISION), "scale": given.get("scale")}
@@ -295,14 +295,14 @@ def _parameters(schema: ConnectSchema) -> dict[str, str]:
 def connect_of(
     message: Descriptor, options: ProtobufOptions, version: int | None = None
 ) -> ConnectSchema:
-    """The schema of Connect for a message; the version is the registry's."""
+    """The schema of Connect for a message; `version` is its version in the registry."""
     if options.wrapper_for_raw_primitives and message.full_name in WRAPPERS:
         return ConnectSchema(WRAPPERS[message.full_name], version=version)
     return _Reader(options).struct(message).with_(version=version)
 
 
 class _Reader:
-    """Follows messages to schemas; `open` are those that are being followed."""
+    """Converts messages to schemas; `open` are the enclosing messages."""
 
     def __init__(self, options: ProtobufOptions) -> None:
         self._options = options
@@ -403,7 +403,7 @@ def declared_optional(field: FieldDescriptor) -> bool:
     return bool(field.has_presence)
 
 
-def says_null(field: FieldDescriptor) -> bool:
+def is_null_when_unset(field: FieldDescriptor) -> bool:
     """Whether a field that is not set is null, and has no default instead."""
     is_message = field.message_type is not None and not is_repeated(field)
     return is_message or declared_optional(field)

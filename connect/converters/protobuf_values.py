@@ -1,7 +1,7 @@
-"""Values of Connect as fields of Protobuf messages and back, by functions prepared for each schema.
+"""Conversion of Connect's values to Protobuf messages and back, by generated functions.
 
-To a message lead dicts, of which Google's library makes messages, all of them at once. Messages are
-taken apart by generated functions (`broker/serde/protobuf_codec`).
+Structs are converted to dicts, from which Google's library creates a whole message in one call.
+Messages are read by generated functions (`broker/serde/protobuf_codec`).
 """
 
 import datetime
@@ -19,9 +19,9 @@ from google.protobuf.descriptor import (  # type: ignore[import-untyped]
 
 from broker.serde.program import Program
 from broker.serde.protobuf_codec.decoding import (
-    Chosen,
+    DecodedRecord,
+    DecodedUnion,
     Decoding,
-    Made,
     is_unsigned_64,
     signed,
     symbol_of,
@@ -37,7 +37,12 @@ from connect.converters.compiled import (
     one_field,
     struct_values,
 )
-from connect.converters.protobuf_types import WRAPPERS, ProtobufOptions, is_union, says_null
+from connect.converters.protobuf_types import (
+    WRAPPERS,
+    ProtobufOptions,
+    is_null_when_unset,
+    is_union,
+)
 from connect.data import (
     DATE_NAME,
     DECIMAL_NAME,
@@ -64,19 +69,19 @@ _NANOSECONDS = 1_000_000
 _LONG_END = 1 << 63
 
 
-# To messages.
+# Writing messages.
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A schema of values; and where they are, for errors."""
+    """The schema of values, and their path for errors."""
 
     schema: ConnectSchema
     path: str = ""
 
 
 def to_fields(schema: ConnectSchema, message: Descriptor, options: ProtobufOptions) -> Convert:
-    """From structs to the fields of messages."""
+    """A function from structs to the fields of messages."""
     return _encoding(options).function(message, Place(schema))
 
 
@@ -86,7 +91,7 @@ def _encoding(options: ProtobufOptions) -> Encoding[Place]:
 
 
 class _Writing:
-    """Takes values apart by their schemas."""
+    """Reads values by their schemas."""
 
     def __init__(self, program: Program, options: ProtobufOptions) -> None:
         self._program = program
@@ -94,7 +99,7 @@ class _Writing:
         program.shared(Struct=Struct)
 
     def leaf(self, field: FieldDescriptor, wanted: Place, x: str) -> str | None:
-        """Fields of logical types, Google's wrappers, and what is checked."""
+        """Fields of logical types, Google's wrappers, and validated values."""
         schema, message = wanted.schema, field.message_type
         name = logical_name(schema)
         if schema.type in (Type.ARRAY, Type.MAP):
@@ -120,7 +125,7 @@ class _Writing:
         return f"{x} if {simple.format(x)} else {other}"
 
     def null(self, field: FieldDescriptor, wanted: Place) -> str:
-        """The schema's default, a field that is not set, or an error."""
+        """The schema's default, an unset field, or an error."""
         schema = wanted.schema
         if schema.default is not NO_DEFAULT:
             convert = _encoding(self._options).present_function(field, wanted)
@@ -130,7 +135,7 @@ class _Writing:
         return f"{self._program.constant('null', _refuse_null)}()"
 
     def null_item(self, field: FieldDescriptor, wanted: Place) -> str:
-        """An error in lists, and a field that is not set in maps."""
+        """An error in lists, and an unset field in maps."""
         if is_repeated(field):
             return f"{self._program.constant('null', _refuse_null_item)}()"
         return self.null(field, wanted)
@@ -156,7 +161,7 @@ class _Writing:
     def _explained(
         self, members: Sequence[tuple[Member, str, Place]]
     ) -> Callable[[Struct, Exception], Exception]:
-        """Converts the fields one by one, to find out which one it was."""
+        """Converts the fields one by one, to find the one that failed."""
 
         @cache
         def converts() -> list[Convert]:
@@ -188,7 +193,7 @@ class _Writing:
         return Choice(lines, options, f"return {none}()")
 
     def items(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[str, Place, str]:
-        """Of a list."""
+        """The items of a list."""
         schema = wanted.schema
         if schema.type is not Type.ARRAY or schema.value_schema is None:
             raise _unsuitable(schema, field)
@@ -214,7 +219,7 @@ class _Writing:
     def entries(
         self, field: FieldDescriptor, wanted: Place, x: str
     ) -> tuple[str, Place, Place] | None:
-        """Of a dict; but a list may have structs of key and value."""
+        """The entries of a dict; but a list may have structs of key and value."""
         schema = wanted.schema
         if schema.type is not Type.MAP or schema.key_schema is None or schema.value_schema is None:
             return None
@@ -222,7 +227,7 @@ class _Writing:
         return pairs, Place(schema.key_schema), Place(schema.value_schema)
 
     def _checked(self, schema: ConnectSchema, kind: type) -> str:
-        # Any: only what is of this type is not looked at further.
+        # Any: the function validates the type.
         def checked(value: Any) -> Any:
             if not isinstance(value, kind):
                 validate(schema, value)
@@ -280,7 +285,7 @@ def _logical_fields(schema: ConnectSchema, name: str) -> Convert:
 
 
 def _decimal_fields(value: Decimal, scale: int) -> dict[str, object]:
-    # From the first digit to the last: what Java's decimals call their precision.
+    # The digits from the first to the last, as in the precision of Java's BigDecimal.
     digits = max(value.adjusted() + scale, 0) + 1
     return {"value": decimal_bytes(value, scale), "precision": digits, "scale": scale}
 
@@ -315,24 +320,24 @@ def _unsuitable(schema: ConnectSchema, field: FieldDescriptor) -> DataError:
     return DataError(f'the Protobuf field "{field.full_name}" cannot hold {schema}')
 
 
-# From messages.
+# Reading messages.
 
 
 def from_message(schema: ConnectSchema, message: Descriptor) -> Convert:
-    """From messages to structs."""
+    """A function from messages to structs."""
     program = Program("generated Protobuf reader of Connect")
     return Decoding(program, _Reading(program)).function(message, Place(schema))
 
 
 class _Reading:
-    """Makes values of schemas."""
+    """Creates values of schemas."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         program.shared(Struct=Struct)
 
     def leaf(self, field: FieldDescriptor, wanted: Place, x: str) -> str | None:
-        """With its logical type, and without Google's wrapper."""
+        """The value of its logical type, without Google's wrapper."""
         message, schema = field.message_type, wanted.schema
         if message is not None:
             name = logical_name(schema)
@@ -354,7 +359,7 @@ class _Reading:
             convert = located(wanted.path, convert)
         return f"{self._program.constant('convert', convert)}({x})"
 
-    def record(self, message: Descriptor, wanted: Place) -> Made[Place]:
+    def record(self, message: Descriptor, wanted: Place) -> DecodedRecord[Place]:
         """A struct of all members."""
         before = f"{wanted.path}, " if wanted.path else ""
         members: list[Member] = [*unions(message), *fields_outside(message)]
@@ -363,9 +368,9 @@ class _Reading:
             for member, each in zip(members, wanted.schema.fields, strict=True)
         ]
         schema = self._program.constant("schema", wanted.schema)
-        return Made(places, lambda values: f"Struct({schema}, [{', '.join(values)}])")
+        return DecodedRecord(places, lambda values: f"Struct({schema}, [{', '.join(values)}])")
 
-    def union(self, union: OneofDescriptor, wanted: Place) -> Chosen[Place]:
+    def union(self, union: OneofDescriptor, wanted: Place) -> DecodedUnion[Place]:
         """A struct with a field for each option."""
         schema = wanted.schema
         one_of = self._program.constant("one_of", partial(one_field, schema))
@@ -377,22 +382,22 @@ class _Reading:
             (each, Place(field.schema, wanted.path), whole(at))
             for at, (each, field) in enumerate(zip(union.fields, schema.fields, strict=True))
         ]
-        return Chosen(options, "None", "None")
+        return DecodedUnion(options, "None", "None")
 
     def absent(self, field: FieldDescriptor, wanted: Place) -> str | None:
-        """Null, if the field says so."""
-        return "None" if says_null(field) else None
+        """Null, if the field is nullable."""
+        return "None" if is_null_when_unset(field) else None
 
     def items(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[Place, str]:
         """A list."""
-        assert wanted.schema.value_schema is not None, "it was made of the field"
+        assert wanted.schema.value_schema is not None, "derived from the field"
         return Place(wanted.schema.value_schema, wanted.path), x
 
     def entries(self, field: FieldDescriptor, wanted: Place) -> tuple[Place, Place]:
         """A dict."""
         schema = wanted.schema
-        assert schema.key_schema is not None, "it was made of the field"
-        assert schema.value_schema is not None, "it was made of the field"
+        assert schema.key_schema is not None, "derived from the field"
+        assert schema.value_schema is not None, "derived from the field"
         return Place(schema.key_schema, wanted.path), Place(schema.value_schema, wanted.path)
 
 

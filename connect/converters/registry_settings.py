@@ -92,7 +92,7 @@ class RegistrySettings:
     def number(self, name: str) -> int:
         """The value of an integer setting."""
         value = self.values[name]
-        assert isinstance(value, int), "its definition says so"
+        assert isinstance(value, int), "its definition requires it"
         return value
 
 
@@ -124,7 +124,7 @@ def open_registry(settings: RegistrySettings, given: SchemaRegistry | None) -> C
         return CachedRegistry.of(given)
     values = settings.values
     urls = values["schema.registry.url"]
-    assert isinstance(urls, list), "its definition says so"
+    assert isinstance(urls, list), "its definition requires it"
     if not urls:
         raise ConfigError(
             'Missing required configuration "schema.registry.url" which has no default value.'
@@ -133,13 +133,13 @@ def open_registry(settings: RegistrySettings, given: SchemaRegistry | None) -> C
     trusted = str(values["schema.registry.ssl.ca.location"]) or None
     key = (tuple(urls), auth, trusted)
     with _opening:
-        found = _open.get(key)
-        if found is None:
+        result = _open.get(key)
+        if result is None:
             addresses = [_without_user(str(url)) for url in urls]
             http = HttpSchemaRegistry(addresses, auth=auth, certificates=trusted)
-            found = _open[key] = CachedRegistry(http)
-            finalize(found, http.close)  # when the last converter is garbage collected
-    return found
+            result = _open[key] = CachedRegistry(http)
+            finalize(result, http.close)  # when the last converter is garbage collected
+    return result
 
 
 def _authentication(settings: RegistrySettings, url: str) -> tuple[str, str] | str | None:

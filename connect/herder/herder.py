@@ -198,10 +198,10 @@ class Herder:
 
     def task_status(self, task: TaskId) -> Status:
         """The state of a task."""
-        found = self._statuses.get(task)
-        if found is None:
+        result = self._statuses.get(task)
+        if result is None:
             raise NotFound(f"No status found for task {task}")
-        return found
+        return result
 
     def tasks(self, name: str) -> list[TaskInfo]:
         """The task configurations of a connector."""

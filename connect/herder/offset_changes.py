@@ -98,13 +98,13 @@ class OffsetChanges:
 
 def source_offsets(wanted: Sequence[WrittenOffset]) -> list[SourceOffset]:
     """Offsets of a source; those without a partition are ignored."""
-    found = []
+    result = []
     for each in wanted:
         if each.partition is not None:
-            found.append(SourceOffset(each.partition, each.offset))
+            result.append(SourceOffset(each.partition, each.offset))
         elif each.offset is not None:
             raise BadRequest("Partition objects cannot be null")
-    return found
+    return result
 
 
 def _agreed(

@@ -108,7 +108,7 @@ class Validation:
         else:
             _add_own_errors(connector, self.providers.resolve(given), values)
         _hide_resolved(config, resolved, values)
-        found = merged_infos(
+        result = merged_infos(
             name,
             config_infos(
                 name,
@@ -120,10 +120,10 @@ class Validation:
             *(self._converter(setting, resolved) for setting in CONVERTERS),
         )
         secrets = HiddenSettings(self.plugins).secrets(self.providers.resolve(given))
-        for each in found.configs:
+        for each in result.configs:
             if each.value is not None:
                 each.value.errors = [hide_in_text(error, secrets) for error in each.value.errors]
-        return found
+        return result
 
     def _check_common(
         self, connector: type[Connector], config: NullableConfig, values: dict[str, ConfigValue]

@@ -95,16 +95,16 @@ class ConnectRequest(RestRequest):
             return []
         if not isinstance(content, list):
             raise _wrong('"offsets"', "a list")
-        found = []
+        result = []
         for each in content:
             entry = _known(_mapping(each, 'an entry of "offsets"'), "partition", "offset")
-            found.append(
+            result.append(
                 WrittenOffset(
                     _values(entry.get("partition"), '"partition"'),
                     _values(entry.get("offset"), '"offset"'),
                 )
             )
-        return found
+        return result
 
     def _object(self) -> dict[str, object]:
         """The body, which must be a JSON object."""

@@ -27,16 +27,16 @@ def _list(herder: Herder, request: ConnectRequest) -> Reply:
 
 
 def _expanded(herder: Herder, name: str, request: ConnectRequest) -> Json:
-    found: dict[str, Json] = {}
+    result: dict[str, Json] = {}
     try:
         for part in request.query["expand"]:
             if part == "info":
-                found["info"] = info_json(herder.info(name))
+                result["info"] = info_json(herder.info(name))
             elif part == "status":
-                found["status"] = status_json(herder.status(name))
+                result["status"] = status_json(herder.status(name))
     except NotFound:
         pass  # it has just been created or deleted
-    return found
+    return result
 
 
 def _create(herder: Herder, request: ConnectRequest) -> Reply:

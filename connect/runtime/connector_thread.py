@@ -39,7 +39,7 @@ class Context:
     fail: Callable[[BaseException], None]
 
     def request_task_reconfiguration(self) -> None:
-        """Has `task_configs` called again."""
+        """Request a new call of `task_configs`."""
         self.reconfigure()
 
     def raise_error(self, error: Exception) -> None:

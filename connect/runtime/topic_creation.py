@@ -55,7 +55,7 @@ def create_if_missing(admin: Admin, topic: NewTopic) -> None:
 
 
 def clamped_replication(admin: Admin, topic: str, wanted: int) -> int:
-    """The wanted replication factor, at most the number of brokers."""
+    """The configured replication factor, at most the number of brokers."""
     brokers = len(admin.describe_cluster().nodes)
     if wanted <= brokers:
         return wanted

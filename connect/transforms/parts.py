@@ -35,7 +35,7 @@ VALUE = Part(
 
 
 class SchemaPlans(Generic[Plan]):
-    """What a transform does with records of a schema, computed once per schema."""
+    """The operations of a transform on records of a schema, computed once per schema."""
 
     def __init__(self, make: Callable[[ConnectSchema], Plan]) -> None:
         self._make = make

@@ -227,7 +227,7 @@ class TimestampConverter(Transformation):
     def _made_of(self, raw_ms: int) -> object:
         match self._target:
             case "string":
-                assert self._format is not None, "asked for by configure"
+                assert self._format is not None, "configure requires it"
                 return self._format.format(raw_ms)
             case "unix" if self._precision == "seconds":
                 return _toward_zero(raw_ms, _SECOND_MS)

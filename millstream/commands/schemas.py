@@ -44,7 +44,7 @@ class RegistryCalls:
             name: value if isinstance(value, str) else str(value).lower()
             for name, value in (query or {}).items()
         }
-        return self._transport.ask(method, address, query=parameters, body=body)
+        return self._transport.request(method, address, query=parameters, body=body)
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,1 +1,1 @@
-"""What statements mean: names resolved, types known."""
+"""Analysis of statements: resolves names and determines types."""

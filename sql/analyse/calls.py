@@ -30,10 +30,10 @@ LambdaBody = Callable[[tuple[LambdaVariable, ...], ex.Expression], TypedExpressi
 
 
 class CallAnalyser:
-    """Types function calls; the owner types other expressions."""
+    """Determines the types of function calls; the owner handles other expressions."""
 
     def __init__(self, functions: FunctionRegistry, typed: Typed, body: LambdaBody) -> None:
-        """`body` types a lambda's body with the lambda's variables."""
+        """`body` analyses a lambda's body with the lambda's variables."""
         self._functions = functions
         self._typed = typed
         self._body = body
@@ -94,7 +94,7 @@ def _result_argument(argument: TypedExpression) -> Argument:
 
 
 def fitted(value: TypedExpression, pattern: Pattern, bindings: Bindings) -> TypedExpression:
-    """An argument as one of the type that the function takes."""
+    """An argument, converted to the parameter's type."""
     if value.type is None:
         return value
     if isinstance(pattern, AnyDecimal):
@@ -109,7 +109,7 @@ def fitted(value: TypedExpression, pattern: Pattern, bindings: Bindings) -> Type
 def _bound(
     body: TypedExpression, given: DataType, pattern: Pattern, bindings: Bindings, call: ex.Call
 ) -> TypedExpression:
-    """A lambda's result as the signature wants it; it may say what a variable stands for."""
+    """A lambda's result, converted to the signature's type; may bind a type variable."""
     if isinstance(pattern, TypeVariable):
         wanted: DataType | None = bindings.setdefault(pattern.name, given)
     else:

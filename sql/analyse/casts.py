@@ -1,4 +1,4 @@
-"""Which types CAST makes of which, and which conversions happen by themselves."""
+"""The casts that CAST supports, and implicit conversions."""
 
 from sql.datatypes import (
     BIGINT,
@@ -43,7 +43,7 @@ def base_name(type_: DataType | None) -> str:
 
 
 def castable(given: DataType, wanted: DataType) -> bool:
-    """Whether CAST makes one type of another."""
+    """Whether CAST supports these types."""
     if given == wanted:
         return True
     if wanted is STRING:
@@ -66,9 +66,9 @@ def castable(given: DataType, wanted: DataType) -> bool:
 
 
 def wider(given: DataType, wanted: DataType, *, literal: bool) -> DataType | None:
-    """The type that holds values of `given` beside those of `wanted`, or None.
+    """The type that can hold values of both types, or None.
 
-    Literals become strings, too; the caller handles numbers in strings, since it knows the string.
+    Literals may become strings, too; the caller handles numbers in strings: it has the strings.
     """
     if given == wanted:
         return wanted

@@ -1,8 +1,9 @@
-"""Lists of values that need one type: IN, ARRAY[...], MAP(...), results of CASE.
+"""Lists of values that need a common type: IN, ARRAY[...], MAP(...), results of CASE.
 
-The first value that is not NULL gives the type, each later one may widen it. Literals are looser
-than other expressions: numbers in strings count as numbers, and any literal becomes a string among
-strings. Constructors are looked into, so ARRAY['1'] is an array of numbers among such arrays.
+The first value that is not NULL determines the type, each later one may widen it. Literals are more
+flexible than other expressions: numbers in strings count as numbers, and any literal becomes a
+string in a list of strings. Constructors are handled recursively, so ARRAY['1'] is an array of
+numbers in a list of such arrays.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,11 +39,11 @@ LITERALS = (
 
 
 class UnsupportedExpression(StatementFailed):
-    """An expression that has a type, but values that cannot be made to fit each other."""
+    """Expressions whose types cannot be combined."""
 
 
 def decimal_literal_type(value: Decimal) -> DecimalType:
-    """The digits of a number as it was written; there is one before the point at least."""
+    """The decimal type of a number as written; it has at least one digit before the point."""
     sign_digits_exponent = value.as_tuple()
     exponent = sign_digits_exponent.exponent
     assert isinstance(exponent, int), "numbers in strings are finite"
@@ -52,7 +53,7 @@ def decimal_literal_type(value: Decimal) -> DecimalType:
 
 
 class CommonTypes:
-    """Finds the type of several expressions."""
+    """Determines the common type of several expressions."""
 
     def __init__(
         self,
@@ -65,42 +66,42 @@ class CommonTypes:
     def common(
         self, expressions: Iterable[ex.Expression], start: DataType | None = None
     ) -> DataType | None:
-        """The type for all of them; None if they are all NULL."""
-        found = start
+        """The common type of all expressions; None if they are all NULL."""
+        result = start
         for expression in expressions:
             type_ = self._type_of(expression)
             if type_ is None:
                 continue
-            found = type_ if found is None else self._widened(expression, type_, found)
-        return found
+            result = type_ if result is None else self._widened(expression, type_, result)
+        return result
 
     def _widened(self, expression: ex.Expression, type_: DataType, wanted: DataType) -> DataType:
-        found: DataType | None
+        result: DataType | None
         try:
             match expression, wanted:
                 case ex.ArrayOfValues(), ArrayType():
-                    found = self._array(expression, wanted)
+                    result = self._array(expression, wanted)
                 case ex.MapOfValues(), MapType():
-                    found = self._map(expression, wanted)
+                    result = self._map(expression, wanted)
                 case ex.StructOfValues(), StructType():
-                    found = self._struct(expression, wanted)
+                    result = self._struct(expression, wanted)
                 case ex.StringLiteral(text), _ if is_numeric(wanted):
-                    found = _with_number(text, wanted)
+                    result = _with_number(text, wanted)
                 case ex.StringLiteral(text), _ if wanted is BOOLEAN:
-                    found = _with_boolean(text)
+                    result = _with_boolean(text)
                 case _:
                     literal = isinstance(expression, LITERALS)
-                    found = wider(type_, wanted, literal=literal)
-                    if found is None:
-                        found = wider(wanted, type_, literal=literal)
+                    result = wider(type_, wanted, literal=literal)
+                    if result is None:
+                        result = wider(wanted, type_, literal=literal)
         except _NoCommonType:
-            found = None
-        if found is None:
+            result = None
+        if result is None:
             raise _NoCommonType(
                 f"operator does not exist: {wanted} = {type_} ({self._text_of(expression)})\n"
                 "Hint: You might need to add explicit type casts."
             )
-        return found
+        return result
 
     def _array(self, expression: ex.ArrayOfValues, wanted: ArrayType) -> DataType:
         return ArrayType(self.common(expression.elements, wanted.element) or wanted.element)
@@ -121,7 +122,7 @@ class CommonTypes:
 
 
 class _NoCommonType(UnsupportedExpression):
-    """Types that have nothing in common; the caller names the types that contain them."""
+    """Types without a common type; the caller adds the containing types to the error."""
 
 
 def _with_number(text: str, wanted: DataType) -> DataType:

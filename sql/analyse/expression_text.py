@@ -1,4 +1,4 @@
-"""Expressions as text, in the form that errors show: (A + 1.5), ARRAY[1, 2], CAST(A AS STRING)."""
+"""Expressions as strings, as in errors: (A + 1.5), ARRAY[1, 2], CAST(A AS STRING)."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -12,14 +12,14 @@ NameText = Callable[[ex.Name], str]
 
 
 def reference_text(reference: ex.Name) -> str:
-    """A column with its source, if it was written with it."""
+    """A column, with its source if the statement has it."""
     if reference.source is None:
         return name_text(reference.name)
     return f"{name_text(reference.source)}.{name_text(reference.name)}"
 
 
 def expression_text(expression: ex.Expression, names: NameText = reference_text) -> str:
-    """An expression with all its parentheses; `names` shows columns."""
+    """An expression with all parentheses; `names` formats columns."""
 
     def shown(part: ex.Expression) -> str:
         return expression_text(part, names)
@@ -86,11 +86,11 @@ def _struct(node: ex.StructOfValues, shown: Shown, names: NameText) -> str:
 
 def _signed(node: ex.Signed, shown: Shown, names: NameText) -> str:
     value = shown(node.value)
-    # Two minuses would start a comment.
+    # Two consecutive minuses would start a comment.
     return f"{node.sign}{' ' if value.startswith(node.sign) else ''}{value}"
 
 
-# mypy cannot know that a function under a type takes a node of this type.
+# mypy cannot know that the key of a function is the type of its nodes.
 _TEXTS: dict[type, Callable[..., str]] = {
     ex.Null: lambda node, shown, names: "null",
     ex.BooleanLiteral: lambda node, shown, names: "true" if node.value else "false",
@@ -126,7 +126,7 @@ _TEXTS: dict[type, Callable[..., str]] = {
 
 
 def _double(value: float) -> str:
-    """With an exponent, as a string needs it to be a DOUBLE: 1.5E3."""
+    """With an exponent, so that the string is a DOUBLE: 1.5E3."""
     sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
     first, *rest = map(str, digits)
     fraction = f".{''.join(rest)}" if rest else ""

@@ -1,4 +1,4 @@
-"""ExpressionAnalyser: gives each expression its type, and writes out the conversions it needs.
+"""ExpressionAnalyser: determines the types of expressions, and adds implicit conversions.
 
 Aggregate and table functions are not resolved here: the planner computes them first and passes the
 columns with their results as `replaced`.
@@ -64,7 +64,7 @@ NO_TYPE_OF_NULL = (
 
 
 def converted(value: TypedExpression, wanted: DataType) -> TypedExpression:
-    """A value as one of another type; NULL gets the type."""
+    """A value converted to another type; NULL gets the type."""
     if value.type == wanted:
         return value
     if value.type is None:
@@ -73,7 +73,7 @@ def converted(value: TypedExpression, wanted: DataType) -> TypedExpression:
 
 
 class ExpressionAnalyser:
-    """Types the expressions of one scope."""
+    """Determines the types of expressions in one scope."""
 
     def __init__(
         self,
@@ -84,49 +84,49 @@ class ExpressionAnalyser:
         *,
         null_texts: bool = False,
     ) -> None:
-        """`types` are custom ones; `replaced` are expressions that columns hold already.
+        """`types` are custom types; `replaced` are expressions that columns already contain.
 
-        With `null_texts` null becomes the text "null" when it is cast to one.
+        With `null_texts`, null becomes the string "null" when it is cast to a string.
         """
         self._scope = scope
         self._null_texts = null_texts
         self._types = types or {}
         self._replaced = replaced or {}
         self._variables: dict[str, LambdaVariable] = {}
-        # What is typed once is not typed again: the types of CASE and ARRAY are asked for at each
-        # level above. The expressions are kept with it, so that no id is given twice.
+        # A cache: the types of CASE and ARRAY are needed at each level above. It also stores the
+        # expressions, so that no id is used twice.
         self._known: dict[int, tuple[ex.Expression, TypedExpression]] = {}
         self._calls = CallAnalyser(functions, self.typed, self._lambda_body)
         self._common = CommonTypes(lambda each: self.typed(each).type, self.text)
 
     def typed(self, expression: ex.Expression) -> TypedExpression:
-        """The expression with its types."""
+        """The expression with types."""
         known = self._known.get(id(expression))
         if known is not None:
             return known[1]
-        found: TypedExpression | None = self._replaced.get(expression) if self._replaced else None
-        if found is None:
+        result: TypedExpression | None = self._replaced.get(expression) if self._replaced else None
+        if result is None:
             try:
-                found = self._handlers[type(expression)](self, expression)
+                result = self._handlers[type(expression)](self, expression)
             except RecursionError:
                 raise _failed("the expression is nested too deeply", expression) from None
-        self._known[id(expression)] = (expression, found)
-        return found
+        self._known[id(expression)] = (expression, result)
+        return result
 
     def select_item(self, expression: ex.Expression) -> TypedExpression:
-        """An expression of SELECT."""
+        """An expression in SELECT."""
         try:
-            found = self.typed(expression)
+            result = self.typed(expression)
         except UnsupportedExpression as error:
             raise _failed(f"Invalid Select: {error.message}", expression) from error
-        if found.type is None:
+        if result.type is None:
             raise _failed(NO_TYPE_OF_NULL, expression)
-        return found
+        return result
 
     def condition(self, expression: ex.Expression, clause: str) -> TypedExpression:
-        """A condition of WHERE or HAVING."""
+        """A condition in WHERE or HAVING."""
         try:
-            found = self.typed(expression)
+            result = self.typed(expression)
         except UnsupportedExpression as error:
             raise _failed(f"Invalid Predicate: {error.message}", expression) from error
         except StatementFailed as error:
@@ -137,17 +137,17 @@ class ExpressionAnalyser:
                 f"Statement: {self.text(expression)}",
                 expression,
             ) from error
-        if found.type is not BOOLEAN:
-            shown = "null" if found.type is None else found.type
+        if result.type is not BOOLEAN:
+            shown = "null" if result.type is None else result.type
             raise _failed(
                 f"Type error in {clause} expression: Should evaluate to boolean but is "
                 f"{self.text(expression)} ({shown}) instead.",
                 expression,
             )
-        return found
+        return result
 
     def text(self, expression: ex.Expression) -> str:
-        """An expression as errors show it: columns with the names that they have in rows."""
+        """An expression as in errors: columns have the names that they have in rows."""
 
         def shown(reference: ex.Name) -> str:
             if reference.source is None and reference.name in self._variables:
@@ -155,7 +155,7 @@ class ExpressionAnalyser:
             try:
                 return name_text(self._scope.find(reference).name)
             except StatementFailed:
-                # Inside of what was replaced there may be names of another scope.
+                # Replaced parts may contain names of another scope.
                 return name_text(reference.name)
 
         return expression_text(expression, shown)
@@ -223,10 +223,10 @@ class ExpressionAnalyser:
         value, wanted = self.typed(node.value), data_type(node.target, self._types)
         if value.type is not None and not castable(value.type, wanted):
             raise UnsupportedExpression(f"Cast of {value.type} to {wanted} is not supported")
-        found = converted(value, wanted)
+        result = converted(value, wanted)
         if not self._null_texts or wanted is not STRING or value.type is STRING:
-            return found
-        return Choosing(((NullTest(value), Constant("null", STRING)),), found, STRING)
+            return result
+        return Choosing(((NullTest(value), Constant("null", STRING)),), result, STRING)
 
     def _arithmetic(self, node: ex.Arithmetic) -> TypedExpression:
         left, right = self.typed(node.left), self.typed(node.right)
@@ -271,7 +271,7 @@ class ExpressionAnalyser:
     def _sides(
         self, operator: str, left: ex.Expression, right: ex.Expression, node: ex.Expression
     ) -> tuple[TypedExpression, TypedExpression, DataType | None]:
-        """Both sides of a comparison that is possible, and the type that they need, if any."""
+        """Both sides of a valid comparison, and the common type, if they need one."""
         sides = as_milliseconds(left, right)
         typed_left, typed_right = self.typed(sides[0]), self.typed(sides[1])
         first, second = typed_left.type, typed_right.type
@@ -283,7 +283,7 @@ class ExpressionAnalyser:
                 node,
             )
         if not comparable(operator, first, second):
-            # ksqlDB finds this out later for BETWEEN, and says so.
+            # ksqlDB detects this later for BETWEEN, with another message.
             before = "Invalid expression: " if isinstance(node, ex.Between) else ""
             raise _failed(
                 f"{before}Cannot compare {self.text(left)} ({first}) to {self.text(right)} "
@@ -336,7 +336,7 @@ class ExpressionAnalyser:
         return _perhaps_not(Among(value, tuple(others)), negated=node.negated)
 
     def _as_one(self, node: ex.Expression, common: DataType) -> TypedExpression:
-        """A part of a list as one of the list's type."""
+        """An element of a list, converted to the list's type."""
         found = self.typed(node)
         if found.type is not None and not castable(found.type, common):
             raise UnsupportedExpression(
@@ -448,7 +448,7 @@ class ExpressionAnalyser:
             case ex.IntervalUnit(name):
                 return Constant(name, None)
 
-    # mypy cannot know that a method under a type takes a node of this type.
+    # mypy cannot know that the key of a method is the type of its nodes.
     _handlers: ClassVar[dict[type, Callable[..., TypedExpression]]] = {
         **dict.fromkeys(
             (

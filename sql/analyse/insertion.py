@@ -1,4 +1,4 @@
-"""INSERT INTO ... VALUES: whether a source may be written to, and which columns are."""
+"""INSERT INTO ... VALUES: checks that the source and its columns can be written to."""
 
 from sql.catalog import Catalog, SourceInfo
 from sql.datatypes import Column
@@ -8,7 +8,7 @@ from sql.syntax.statements import InsertValues
 
 
 def insertion_target(statement: InsertValues, catalog: Catalog) -> SourceInfo:
-    """The source that rows are written to; StatementFailed if it takes none."""
+    """The source that rows are written to; StatementFailed if it does not allow writes."""
     name = statement.target
     source = catalog.sources.get(name)
     if source is None:
@@ -28,7 +28,7 @@ def insertion_target(statement: InsertValues, catalog: Catalog) -> SourceInfo:
 
 
 def insertion_columns(statement: InsertValues, source: SourceInfo) -> list[Column]:
-    """The column of each value; without a list of columns all of them, the key first."""
+    """The column of each value; without a list of columns all of them, key columns first."""
     known = {each.name: each for each in (ROWTIME, *source.schema.key, *source.schema.value)}
     headers = {each.name for each in source.schema.headers}
     declared = [each.name for each in source.schema.declared]

@@ -1,4 +1,4 @@
-"""Strings compared with ROWTIME, WINDOWSTART and WINDOWEND are times: ROWTIME > '2024-02-29T10'."""
+"""Strings compared with ROWTIME, WINDOWSTART or WINDOWEND are timestamps."""
 
 from broker.java.times import parse_timestamp
 from sql.errors import StatementFailed
@@ -15,7 +15,7 @@ HELP = (
 
 
 def as_milliseconds(left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Both sides of a comparison, a string beside a time column as its milliseconds."""
+    """Both sides of a comparison; a string compared with a time column becomes milliseconds."""
     if _is_time(left) and isinstance(right, StringLiteral):
         return left, _milliseconds(right)
     if _is_time(right) and isinstance(left, StringLiteral):

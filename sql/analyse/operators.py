@@ -1,4 +1,4 @@
-"""Operators: the types of their results, and which types they take."""
+"""Operators: the types of their operands and results."""
 
 from sql.analyse.casts import base_name
 from sql.datatypes import (
@@ -22,7 +22,7 @@ from sql.datatypes import (
 
 DIVISION_SCALE_MIN = 6
 EQUALITIES = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
-# How errors name the operators.
+# The names of operators in errors.
 OPERATOR_NAMES = {
     "=": "EQUAL",
     "<>": "NOT_EQUAL",
@@ -36,7 +36,7 @@ OPERATOR_NAMES = {
 
 
 def calculated_type(operator: str, left: DataType | None, right: DataType | None) -> DataType:
-    """The type of `left operator right`; ValueError says why there is none."""
+    """The type of `left operator right`; ValueError if the operation is not supported."""
     if left is None or right is None:
         shown = ("null" if left is None else left), ("null" if right is None else right)
         raise ValueError(f"Arithmetic on types {shown[0]} and {shown[1]} are not supported.")
@@ -65,7 +65,7 @@ def _decimal_result(operator: str, left: DecimalType, right: DecimalType) -> Dec
 
 
 def comparable(operator: str, left: DataType, right: DataType) -> bool:
-    """Whether two values can be compared so."""
+    """Whether two values can be compared with an operator."""
     if is_numeric(left):
         return is_numeric(right)
     match left:
@@ -83,13 +83,13 @@ def comparable(operator: str, left: DataType, right: DataType) -> bool:
 
 
 def compared_type(left: DataType, right: DataType) -> DataType | None:
-    """The type that both sides of a comparison are converted to; None if they stay as they are."""
+    """The type that both sides of a comparison are converted to; None for no conversion."""
     if left == right:
         return None
     for time in (TIME, TIMESTAMP, DATE):
         if time in (left, right):
             return time
-    # A whole number of 64 bits has more digits than a double, and is rounded to it.
+    # A 64-bit integer has more digits than a double, and is rounded to it.
     if DOUBLE in (left, right) and BIGINT in (left, right):
         return DOUBLE
     return None

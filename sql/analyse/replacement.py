@@ -1,4 +1,4 @@
-"""Changes of what exists: CREATE OR REPLACE, ALTER, DROP, and custom types."""
+"""Changes of existing objects: CREATE OR REPLACE, ALTER, DROP, and custom types."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -20,7 +20,7 @@ from sql.syntax.statements import (
 
 
 def check_replacement(existing: SourceInfo, made: SourceInfo) -> None:
-    """Refuse a CREATE OR REPLACE that changes more than columns at the end."""
+    """Refuse a CREATE OR REPLACE that does more than adding columns at the end."""
     for what, before, after in (
         ("type", existing.kind.value, made.kind.value),
         ("topic", existing.topic, made.topic),
@@ -104,7 +104,7 @@ def dropped(
     readers: Collection[str] = (),
     writers: Collection[str] = (),
 ) -> SourceInfo | None:
-    """The source that DROP takes away; None if there is none and there need not be."""
+    """The source that DROP removes; None if it does not exist, with IF EXISTS."""
     source = _existing(statement.kind, statement.name, catalog, optional=statement.if_exists)
     if source is None:
         return None
@@ -137,7 +137,7 @@ def _existing(
 
 
 def created_type(statement: CreateType, catalog: Catalog) -> DataType | None:
-    """The type that CREATE TYPE names; None if it exists already and may."""
+    """The type that CREATE TYPE creates; None if it exists, with IF NOT EXISTS."""
     if statement.name in catalog.types:
         if statement.if_not_exists:
             return None

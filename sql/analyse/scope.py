@@ -11,16 +11,16 @@ from sql.syntax.expressions import Name
 
 
 class Scope(Protocol):
-    """Knows what names stand for."""
+    """Resolves names to columns."""
 
     def find(self, reference: Name) -> ColumnValue:
-        """The column that a name means; StatementFailed if there is none or more than one."""
+        """The column with a name; StatementFailed if there is none or more than one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """A column under the name that statements use: its own, with or without that of its source."""
+    """A column with the names by which statements refer to it, with or without its source."""
 
     source: str
     name: str
@@ -31,14 +31,14 @@ class Columns:
     """The columns of one or several sources."""
 
     def __init__(self, columns: Iterable[ScopeColumn], *, clause: str = "") -> None:
-        """`clause` is named in errors: SELECT, WHERE and so on."""
+        """`clause` is the clause named in errors: SELECT, WHERE and so on."""
         self._columns: dict[str, list[ScopeColumn]] = {}
         for column in columns:
             self._columns.setdefault(column.name, []).append(column)
         self._clause = clause
 
     def find(self, reference: Name) -> ColumnValue:
-        """The column that a name means."""
+        """The column with a name."""
         found: Sequence[ScopeColumn] = self._columns.get(reference.name, ())
         if reference.source is not None:
             found = [each for each in found if each.source == reference.source]

@@ -1,4 +1,4 @@
-"""CREATE STREAM and CREATE TABLE: a statement and a registry's schemas become a SourceInfo."""
+"""CREATE STREAM and CREATE TABLE: a SourceInfo from a statement and registered schemas."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,39 +28,39 @@ KEY_ROLES = (ColumnRole.KEY, ColumnRole.PRIMARY_KEY)
 
 
 class SchemaSource(Protocol):
-    """Where the columns of registered schemas come from."""
+    """Looks up the columns of registered schemas."""
 
     def columns(
         self, topic: str, format_: FormatInfo, *, is_key: bool
     ) -> tuple[Column, ...] | None:
-        """The columns of a topic's schema, or of the schema with the format's id; None if none.
+        """The columns of a topic's schema, or of the format's schema id; None if there is none.
 
-        A schema that is not a record becomes one column, ROWKEY or ROWVAL.
+        A schema that is not a record becomes a single column, ROWKEY or ROWVAL.
         """
         ...
 
 
 @dataclass(slots=True)
 class NoSchemas:
-    """A registry that has nothing."""
+    """An empty registry."""
 
     def columns(
         self, topic: str, format_: FormatInfo, *, is_key: bool
     ) -> tuple[Column, ...] | None:
-        """None."""
+        """Always None."""
         return None
 
 
 @dataclass(slots=True)
 class SourceAnalyser:
-    """Makes sources of statements; the catalog stays as it is."""
+    """Creates sources from statements; the catalog is not changed."""
 
     catalog: Catalog
     settings: Settings
     schemas: SchemaSource
 
     def create(self, statement: CreateSource, text: str = "") -> SourceInfo | None:
-        """The source that a statement makes; None if it exists already and may."""
+        """The source that a statement creates; None if it exists, with IF NOT EXISTS."""
         existing = self.catalog.sources.get(statement.name)
         check_replaceable(existing, statement)
         if existing is not None and statement.if_not_exists:
@@ -105,7 +105,7 @@ class SourceAnalyser:
     def _schema(
         self, statement: CreateSource, clause: WithClause, key: FormatInfo, value: FormatInfo
     ) -> tuple[Schema, FormatInfo, FormatInfo]:
-        """The columns, written or from the registry, and the formats once it is known how many."""
+        """The declared or registered columns, and the formats, which depend on their number."""
         check_names(statement.columns)
         schema = definitions_schema(statement.columns, self.catalog.types)
         default_wrap = wrap_setting(self.settings)
@@ -141,15 +141,15 @@ class SourceAnalyser:
         return not written and abilities(info.name).inferred
 
     def _registered(self, topic: str, info: FormatInfo, what: str) -> tuple[Column, ...]:
-        found = self.schemas.columns(topic, info, is_key=what == "keys")
-        if found is None:
+        result = self.schemas.columns(topic, info, is_key=what == "keys")
+        if result is None:
             which = "" if info.schema_id is None else f" with schema id '{info.schema_id}'"
             raise StatementFailed(
                 f"Schema for message {what} on topic '{topic}'{which} does not exist in the "
                 "Schema Registry.",
                 hint="name the columns in the statement, or register the schema first",
             )
-        return found
+        return result
 
     def _info(
         self,
@@ -177,7 +177,7 @@ class SourceAnalyser:
 
 
 def default_format(settings: Settings, name: str) -> str | None:
-    """A format of the configuration; keys are in KAFKA's by default."""
+    """A format from the settings; the default for keys is KAFKA."""
     found = settings.get(name, "KAFKA" if name == DEFAULT_KEY_FORMAT else None)
     if found is None:
         return None
@@ -186,7 +186,7 @@ def default_format(settings: Settings, name: str) -> str | None:
 
 
 def check_schema_id(info: FormatInfo, side: str) -> None:
-    """Refuse the id of a schema where there are no schemas."""
+    """Refuse a schema id for formats without schemas."""
     if info.schema_id is not None and not abilities(info.name).inferred:
         raise StatementFailed(
             f"{side}_FORMAT should support schema inference when {side}_SCHEMA_ID is provided. "
@@ -195,13 +195,13 @@ def check_schema_id(info: FormatInfo, side: str) -> None:
 
 
 def wrap_setting(settings: Settings) -> bool | None:
-    """What the configuration says of single value columns."""
+    """The setting for wrapping single value columns."""
     found = settings.get(WRAP_SINGLE_VALUES)
     return None if found is None or found == "" else str(found).lower() == "true"
 
 
 def with_key_name(key: FormatInfo, source: str) -> FormatInfo:
-    """Avro's name of a source's keys, which must differ from that of its values."""
+    """The name of a source's key schema in Avro, which must differ from that of its values."""
     if key.name != "AVRO" or key.full_name is not None:
         return key
     camel = "".join(each[:1].upper() + each[1:].lower() for each in source.split("_"))
@@ -209,7 +209,7 @@ def with_key_name(key: FormatInfo, source: str) -> FormatInfo:
 
 
 def check_replaceable(existing: SourceInfo | None, statement: CreateSource) -> None:
-    """Refuse a name that is taken, and what read-only sources do not allow."""
+    """Refuse a name that exists, and replacements of read-only sources."""
     kind = statement.kind.value.lower()
     read_only = statement.is_source or (existing is not None and existing.is_source)
     if statement.or_replace and read_only:
@@ -225,7 +225,7 @@ def check_replaceable(existing: SourceInfo | None, statement: CreateSource) -> N
 
 
 def check_names(definitions: Sequence[ColumnDefinition]) -> None:
-    """Refuse names that pseudo columns have."""
+    """Refuse the names of pseudo columns."""
     for each in definitions:
         if each.name in RESERVED_NAMES:
             raise StatementFailed(
@@ -237,7 +237,7 @@ def check_names(definitions: Sequence[ColumnDefinition]) -> None:
 def definitions_schema(
     definitions: Sequence[ColumnDefinition], types: Mapping[str, DataType]
 ) -> Schema:
-    """The columns that a statement writes out."""
+    """The columns that a statement declares."""
     keys: list[Column] = []
     values: list[Column] = []
     headers: list[HeaderColumn] = []
@@ -275,7 +275,7 @@ def _header(
 
 
 def check_columns(schema: Schema) -> None:
-    """Refuse names that two columns have."""
+    """Refuse duplicate names of columns."""
     for kind, columns in (("key", schema.key), ("value", schema.value)):
         seen: set[str] = set()
         for each in columns:
@@ -288,7 +288,7 @@ def check_columns(schema: Schema) -> None:
 
 
 def check_timestamp(columns: Sequence[Column], timestamp: TimestampColumn | None) -> None:
-    """Refuse a TIMESTAMP column that is none."""
+    """Refuse an invalid TIMESTAMP column."""
     if timestamp is None:
         return
     found = next((each for each in columns if each.name == timestamp.name), None)

@@ -1,4 +1,4 @@
-"""Trees of expressions: walking through them and replacing parts."""
+"""Expression trees: walking them and replacing parts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
@@ -11,20 +11,20 @@ Replacement = Callable[[ex.Expression], ex.Expression | None]
 
 
 def parts(node: Node) -> Iterator[ex.Expression]:
-    """The expressions right below a node, in the order of the statement."""
+    """The direct parts of a node, in the order of the statement."""
     for name in _names(node):
         yield from _expressions(getattr(node, name))
 
 
 def walk(expression: ex.Expression) -> Iterator[ex.Expression]:
-    """An expression and everything in it, outer ones first."""
+    """An expression and all its parts, outer ones first."""
     yield expression
     for part in parts(expression):
         yield from walk(part)
 
 
 def changed(expression: ex.Expression, change: Replacement) -> ex.Expression:
-    """The expression with parts replaced by what `change` gives for them; None leaves a part."""
+    """The expression with the replacements that `change` returns; None leaves a part unchanged."""
     found = change(expression)
     return _below(expression, change) if found is None else found
 
@@ -36,7 +36,7 @@ def _below(node: ex.Expression, change: Replacement) -> ex.Expression:
         after = _rebuilt(before, change)
         if after is not before:
             new[name] = after
-    # Which fields a node has is known only by its class.
+    # The fields of a node depend on its class.
     return replace(node, **new) if new else node  # type: ignore[arg-type]
 
 
@@ -66,11 +66,11 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
 def _names(node: Node) -> tuple[str, ...]:
-    """The fields of a node that may hold expressions."""
+    """The fields of a node that may contain expressions."""
     kind = type(node)
-    found = _FIELDS.get(kind)
-    if found is None:
+    result = _FIELDS.get(kind)
+    if result is None:
         skipped = {"position", "target"} if kind is ex.Cast else {"position"}
-        found = tuple(each.name for each in fields(kind) if each.name not in skipped)
-        _FIELDS[kind] = found
-    return found
+        result = tuple(each.name for each in fields(kind) if each.name not in skipped)
+        _FIELDS[kind] = result
+    return result

@@ -40,14 +40,14 @@ NAMED: dict[str, DataType] = {
 
 
 def data_type(syntax: TypeSyntax, types: Mapping[str, DataType]) -> DataType:
-    """The type that a text names; `types` are those of CREATE TYPE."""
-    found = _typed(syntax, types, 0)
-    _check_size(found, syntax)
-    return found
+    """The type with a name; `types` are custom types."""
+    result = _typed(syntax, types, 0)
+    _check_size(result, syntax)
+    return result
 
 
 def _check_size(type_: DataType, syntax: TypeSyntax) -> None:
-    """Refuse types that are too large: types that name other types grow faster than their SQL."""
+    """Refuse types that are too large: nested custom types grow faster than their SQL."""
     left = [(type_, 0)]
     for _ in range(PARTS_MAX):
         if not left:
@@ -94,15 +94,15 @@ def _named(syntax: NamedType, types: Mapping[str, DataType]) -> DataType:
     name = syntax.name.upper()
     if name in ("DECIMAL", "DEC"):
         return _decimal(syntax)
-    found = NAMED.get(name)
-    if found is None:
-        found = types.get(syntax.name) or types.get(name)
-    if found is None:
+    result = NAMED.get(name)
+    if result is None:
+        result = types.get(syntax.name) or types.get(name)
+    if result is None:
         raise _failed(f"Cannot resolve unknown type: {syntax.name}", syntax)
-    # VARCHAR(10) is a STRING of any length, as in ksqlDB.
-    if syntax.parameters and found is not STRING:
+    # As in ksqlDB, VARCHAR(10) is a STRING of any length.
+    if syntax.parameters and result is not STRING:
         raise _failed(f"{name} has no parameters", syntax)
-    return found
+    return result
 
 
 def _decimal(syntax: NamedType) -> DecimalType:

@@ -1,1 +1,1 @@
-"""Backends: what runs a plan."""
+"""Backends: run plans."""

@@ -1,1 +1,1 @@
-"""The engine: statements executed, queries running."""
+"""The engine: executes statements and runs queries."""

@@ -46,19 +46,19 @@ def topic_problem(statement: AssertTopic, topics: Topics) -> str | None:
 
 def _mismatches(statement: AssertTopic, shape: TopicShape) -> list[str]:
     actual = {"PARTITIONS": shape.partitions, "REPLICAS": shape.replicas}
-    found = []
+    result = []
     for name, literal in statement.properties:
         if name.upper() not in actual:
-            found.append(f"Cannot assert unknown topic property: {name}")
+            result.append(f"Cannot assert unknown topic property: {name}")
             continue
         expected = literal.value if isinstance(literal, IntegerLiteral) else None
         if expected != actual[name.upper()]:
-            found.append(
+            result.append(
                 f"Mismatched configuration for topic {statement.topic}: For config "
                 f"{name.lower()}, expected {getattr(literal, 'value', None)} "
                 f"got {actual[name.upper()]}"
             )
-    return found
+    return result
 
 
 def schema_problem(statement: AssertSchema, registry: SchemaRegistry) -> str | None:

@@ -73,7 +73,7 @@ class _BoundedRun:
         return records_left(self.target, self.runtime.application_id)
 
     def _left_after(self, before: int | None) -> int | None:
-        """What is left after a run; Spark's own connector commits offsets a moment later."""
+        """The records left after a run; Spark's own connector commits offsets a bit later."""
         for _ in range(COMMIT_LIMIT_MS // WAIT_MS):
             left = self._left()
             if left != before or self.wait(WAIT_MS):

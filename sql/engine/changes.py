@@ -1,8 +1,8 @@
-"""Changes: what statements do to the catalog and to queries, worked out before it is done.
+"""Changes: the effects of statements on the catalog and on queries, computed before execution.
 
-`Preparation.prepare` checks a statement against an EngineState and answers with a StateChange.
-Applying it to the EngineState is all that happens there, so that a whole request can be prepared in
-a sandbox first. Topics, schemas and running queries follow the change, in the engine.
+`Preparation.prepare` checks a statement against an EngineState and returns a StateChange. Applying
+it only changes the EngineState, so that a whole request can be prepared in a sandbox first. The
+engine then creates topics and schemas and starts and stops queries accordingly.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,9 +49,9 @@ class QueryInfo:
     text: str
     planned: PlannedQuery
     properties: Mapping[str, object]
-    # The server's settings of that time which it keeps.
+    # The server's settings at that time that it keeps.
     original: Mapping[str, object] = field(default_factory=dict)
-    # Why it cannot run at all, if it cannot.
+    # Why it cannot run at all, or an empty string.
     unavailable: str = ""
 
     @property
@@ -60,7 +60,7 @@ class QueryInfo:
         return self.planned.sink
 
     def check_available(self) -> None:
-        """Refuse to run without something that it needs, such as a function."""
+        """Refuse to run if a required object, such as a function, is missing."""
         if self.unavailable:
             raise StatementFailed(
                 self.unavailable,
@@ -69,7 +69,7 @@ class QueryInfo:
 
 
 def named(queries: Mapping[str, Q], query_id: str) -> Q | None:
-    """The query of an id, in any case."""
+    """The query with an id, ignoring case."""
     if query_id in queries:
         return queries[query_id]
     wanted = query_id.upper()
@@ -83,16 +83,16 @@ class EngineState:
     catalog: Catalog = field(default_factory=Catalog)
     queries: dict[str, QueryInfo] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
-    # Which sources a stream or table was made of; it outlives the query that made it.
+    # The sources from which a stream or table was created; kept when its query is terminated.
     origins: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def copy(self) -> "EngineState":
-        """A state to try changes on."""
+        """A copy, for preparing changes."""
         catalog = Catalog(dict(self.catalog.sources), dict(self.catalog.types))
         return EngineState(catalog, dict(self.queries), set(self.paused), dict(self.origins))
 
     def query_named(self, query_id: str) -> QueryInfo | None:
-        """The query of an id, in any case: ids are written without quotes."""
+        """The query with an id, ignoring case: ids are written without quotes."""
         return named(self.queries, query_id)
 
     def readers(self, source: str) -> list[str]:
@@ -130,7 +130,7 @@ class EngineState:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """What a statement does. With a warning it does nothing, which is not an error."""
+    """The effect of a statement. With a warning it has none, which is not an error."""
 
     command_id: str
     message: str = ""
@@ -152,13 +152,13 @@ class TopicShapes(Protocol):
     """The sizes of topics."""
 
     def shape(self, name: str) -> TopicShape | None:
-        """The size of a topic; None if there is none."""
+        """The size of a topic; None if it does not exist."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Works out the change that one statement makes, under the settings of its session."""
+    """Computes the change of one statement, with the settings of its session."""
 
     state: EngineState
     functions: FunctionRegistry
@@ -168,12 +168,12 @@ class Preparation:
     topics: TopicShapes
     # The server's settings that a query keeps.
     original: Mapping[str, object] = field(default_factory=dict)
-    # A statement that is replayed was checked before: its topics may have changed since.
+    # A replayed statement was checked before: its topics may have changed since.
     replayed: bool = False
     rules: Sequence[Rule] = RULES
 
     def prepare(self, statement: CommandStatement, text: str, number: int) -> StateChange:
-        """The change of a statement, as the command of a number; StatementFailed if invalid."""
+        """The change of a statement, as the command with a number; StatementFailed if invalid."""
         match statement:
             case st.CreateSource():
                 return self._create(statement, text, number)
@@ -264,7 +264,7 @@ class Preparation:
         )
 
     def _check_engine(self, before: QueryInfo) -> None:
-        """Refuse to replace a query by one on another engine, which would not find its state."""
+        """Refuse to replace a query on another engine, which cannot use its state."""
         was, wanted = (each.get("engine", NATIVE) for each in (before.properties, self.properties))
         if was != wanted:
             raise StatementFailed(
@@ -296,7 +296,7 @@ class Preparation:
         return Planner(catalog, self.functions, self.config, self.schemas)
 
     def _sized(self, info: SourceInfo, *, needed: bool) -> SourceInfo:
-        """The source with the size of its topic; a topic that must exist is refused if missing."""
+        """The source with the size of its topic; refused if the topic must exist and does not."""
         found = self.topics.shape(info.topic)
         if found is None:
             if needed and info.partitions is None and not self.replayed:

@@ -1,17 +1,17 @@
 """Commands: statements that change something are checked, logged, and executed from the log.
 
     prepare   plan in a sandbox (preparing.py)
-    execute   take over the log, read what others wrote, make topics, append, apply
-    apply     change the state as the logged plan says, start and stop queries
+    execute   take over the log, read the commands of others, create topics, append, apply
+    apply     change the state as in the logged plan, start and stop queries
 
 A statement is planned once, and its plan is logged with the settings that its query keeps. Replay
-executes plans, so another configuration, planner or registry does not change what runs. Commands
-of version 1 have no plan: they are prepared again, and their new plan is pinned in the log.
+executes plans, so another configuration, planner or registry does not change what runs. Commands of
+version 1 have no plan: they are prepared again, and their new plan is pinned in the log.
 
-Everything that is logged was possible when it was written. What cannot be executed again later
-becomes a command with the status ERROR, and the rest continues. While the cluster does not answer,
-commands that were read wait: they are executed in order, by the next read. A log that is damaged
-leaves the state as far as it could be read: the server is degraded, and refuses commands.
+Every logged command was valid when it was written. A command that can no longer be executed gets
+the status ERROR, and the rest continues. While the cluster does not respond, commands that were
+read wait: the next read executes them in order. If the log is damaged, the state is that of the
+commands before the damage: the server is degraded, and refuses commands.
 """
 
 import logging
@@ -51,7 +51,7 @@ from sql.syntax.statements import SourceKind
 logger = logging.getLogger(__name__)
 
 OFFSETS_PER_COMMAND = 2  # its record, and the marker of its transaction
-TRIES = 20  # of servers that write at the same time
+TRIES = 20  # for servers that write at the same time
 SUCCESS = "SUCCESS"
 ERROR = "ERROR"
 
@@ -88,7 +88,7 @@ class Commands:
     _lock: concurrency.RLock = field(default_factory=lambda: concurrency.RLock())
     _by_offset: dict[int, CommandStatus] = field(default_factory=dict)
     _unapplied: deque[LoggedCommand] = field(default_factory=deque)  # read, not executed yet
-    # Commands without a plan, with the plan that this server has made of them.
+    # Commands without a plan, with the plan that this server has created for them.
     _unpinned: dict[int, Command] = field(default_factory=dict)
     _replaying: bool = False
     _ended: list[str] = field(default_factory=list)  # during a replay: queries that were dropped
@@ -97,7 +97,7 @@ class Commands:
     # --- start and end ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Replay the log, then start the queries that are left."""
+        """Replay the log, then start the remaining queries."""
         with self._lock:
             if self.log is not None:
                 self.log.open()
@@ -111,14 +111,14 @@ class Commands:
                     self._by_offset.clear()
                     self._unpinned.clear()
             ended = [each for each in self._ended if each not in self.state.queries]
-            self.launcher.discard(ended)  # for those whose server died as they were dropped
+            self.launcher.discard(ended)  # of servers that died while dropping a query
             self._ended.clear()
             self._start_queries()
 
     def start_with(
         self, state: EngineState, next_number: int, lowered: Mapping[str, LoweredQuery]
     ) -> None:
-        """Start the queries of a state that did not come from the log."""
+        """Start the queries of a state that is not from the log."""
         with self._lock:
             self.state = state
             self._next_number = next_number
@@ -126,7 +126,7 @@ class Commands:
 
     def _start_queries(self, lowered: Mapping[str, LoweredQuery] | None = None) -> None:
         for query in list(self.state.queries.values()):
-            self.launcher.begin(query)  # for one whose server died as it was logged
+            self.launcher.begin(query)  # if a server died after logging it
             self._launch(query, (lowered or {}).get(query.id))
 
     def close(self) -> None:
@@ -140,14 +140,14 @@ class Commands:
             each.runtime.stop()
 
     def follow(self) -> None:
-        """Execute what other servers have written."""
+        """Execute the commands of other servers."""
         with self._lock:
             if self.log is not None and self.degraded is None:
                 self._read_on()
                 self._by_offset.clear()
 
     def terminate_cluster(self, delete_topics: Sequence[str]) -> None:
-        """End all queries, delete the topics of sources whose names match, and the log."""
+        """Terminate all queries, delete the topics of matching sources, and the log."""
         patterns = ",".join(delete_topics)
         with self._lock:
             running = list(self.running.values())
@@ -167,7 +167,7 @@ class Commands:
     # --- statements ---------------------------------------------------------------------------
 
     def sandbox(self) -> Sandbox:
-        """A copy of the state, on which the commands of a request are prepared."""
+        """A copy of the state, for preparing the commands of a request."""
         state = self.state
         number, step = self._following
         return Sandbox(state.copy(), self.config, self.topics, number, step, state, self._tap_of)
@@ -186,7 +186,7 @@ class Commands:
         text: str,
         properties: Mapping[str, object],
     ) -> PreparedCommand:
-        """A statement as it would be logged and applied; only the sandbox changes."""
+        """The command of a statement; only the sandbox changes."""
         topic = None if self.log is None else self.log.topic
         preparer = CommandPreparer(self.functions, self.registry, self.launcher, topic)
         return preparer.prepared(sandbox, statement, text, properties)
@@ -196,7 +196,7 @@ class Commands:
         return Tap() if running is None else running.tap
 
     def execute(self, prepared: PreparedCommand) -> Entity:
-        """Log a command and apply it; it is prepared again if something has changed since."""
+        """Log and apply a command; it is prepared again if something has changed since."""
         with self._lock:
             if self.degraded is not None:
                 raise Degraded(
@@ -232,16 +232,16 @@ class Commands:
         return CurrentStatus(prepared.text, change.command_id, self._by_offset.pop(offset), offset)
 
     def _current(self, log: CommandLog, prepared: PreparedCommand) -> PreparedCommand:
-        """The command after all that was logged before it."""
+        """The command, prepared for the current state of the log."""
         is_known = log.is_writer and not self._unapplied and prepared.change.warning is None
         if is_known and prepared.is_current(self.state, log.next_offset):
-            # If another server has written since, our command will be refused, and tried again.
+            # If another server has written since, this command is refused and retried.
             return prepared
         log.take_over()
         try:
             self._read_on()
         except MillstreamError:
-            log.resign()  # so that all is read before anything is written
+            log.resign()  # so that all commands are read before anything is written
             raise
         if prepared.is_current(self.state, log.next_offset):
             return prepared
@@ -268,7 +268,7 @@ class Commands:
     # --- around a change ----------------------------------------------------------------------
 
     def provide(self, change: StateChange) -> TopicShape | None:
-        """Create the topic and the schemas that a change needs; the size of the topic."""
+        """Create the topic and the schemas that a change needs; returns the size of the topic."""
         made = change.made
         if made is None:
             return None
@@ -282,7 +282,7 @@ class Commands:
         return shape
 
     def shape(self, change: StateChange) -> TopicShape | None:
-        """The size of the topic of the source that a change makes; None if there is none."""
+        """The size of the topic of a change's new source; None if there is none."""
         return None if change.made is None else self.topics.shape(change.made.topic)
 
     def _clean_up(self, change: StateChange) -> None:
@@ -292,11 +292,11 @@ class Commands:
     # --- from the log -------------------------------------------------------------------------
 
     def _read_on(self) -> None:
-        """Execute what was read and not executed before, and what follows in the log."""
+        """Execute commands that were read before, and those that follow in the log."""
         assert self.log is not None, "there is a log"
         waiting = self._unapplied
         try:
-            waiting.extend(self.log.unread())  # keeps what was read before an error
+            waiting.extend(self.log.unread())  # keeps commands that were read before an error
         except DamagedCommand as error:
             self.degraded = str(error)
             logger.error("commands can no longer be executed: %s", error)
@@ -312,17 +312,17 @@ class Commands:
             waiting.popleft()
 
     def _finish(self, log: CommandLog) -> None:
-        """Also read what the last server was about to commit when it died."""
+        """Also read the commands that the last server was committing when it died."""
         try:
             if self.degraded is None and log.has_unfinished():
                 log.take_over()
                 self._read_on()
         except MillstreamError as error:
-            # The next statement, or the follower, comes to it.
+            # The next statement, or the follower, reads them.
             logger.warning("could not read the command topic to its end: %s", error)
 
     def _pin(self, log: CommandLog) -> None:
-        """Log the plans that were made of commands without one: no setting changes them again."""
+        """Log the plans of commands without one, so that settings do not change them again."""
         if not self._unpinned or self.degraded is not None:
             return
         try:
@@ -331,7 +331,7 @@ class Commands:
             if self._unpinned and self.degraded is None:
                 log.append_all(list(self._unpinned.values()))
         except MillstreamError as error:
-            # The next start does it; until then all is as it was before there were plans.
+            # The next start retries it; until then the server works as before plans were logged.
             logger.warning("could not log the plans of old commands: %s", error)
         else:
             logger.info("logged the plans of %d old commands", len(self._unpinned))
@@ -342,7 +342,7 @@ class Commands:
         change: StateChange | None = None,
         lowered: LoweredQuery | None = None,
     ) -> None:
-        """Execute a command; raises an outage of the cluster, before anything is changed."""
+        """Execute a command; an outage of the cluster is raised before anything is changed."""
         command = logged.command
         try:
             change = change or self._replayed(logged)
@@ -353,7 +353,7 @@ class Commands:
         else:
             try:
                 status = self._carry_out(change, lowered)
-            except Exception as error:  # whatever it is, the commands after it must be executed
+            except Exception as error:  # whatever it is, later commands must be executed
                 status = _failed(logged, error)
         self._by_offset[logged.offset] = status
         self.statuses[command.id] = status
@@ -365,11 +365,11 @@ class Commands:
         return sized(change, self.shape(change))
 
     def _planned_again(self, logged: LoggedCommand) -> StateChange:
-        """What a command of version 1 does, under the settings of this server."""
+        """The change of a command of version 1, with the settings of this server."""
         command = logged.command
         [parsed] = parse(command.statement)
         schemas = StatementSchemas(self.registry, logged=command.schemas)
-        # Checked before it was logged to be one of the statements that change something.
+        # It was checked before it was logged to be a statement that changes something.
         statement: CommandStatement = parsed.statement  # type: ignore[assignment]
         preparation = Preparation(
             self.state,
@@ -380,7 +380,7 @@ class Commands:
             self.topics,
             self.config.kept,
             replayed=True,
-            rules=(),  # its stores and internal topics have whole rows
+            rules=(),  # its stores and internal topics contain whole rows
         )
         change = preparation.prepare(statement, command.statement, logged.offset)
         if change.warning is None and self._replaying:
@@ -391,7 +391,7 @@ class Commands:
         return change
 
     def _carry_out(self, change: StateChange, lowered: LoweredQuery | None = None) -> CommandStatus:
-        # Readers keep the state they have: it is never changed, only replaced.
+        # Readers keep their state: it is never modified, only replaced.
         following = self.state.copy()
         following.apply(change)
         self.state = following
@@ -403,7 +403,7 @@ class Commands:
                 ended.runtime.discard()
             elif self._replaying:
                 self._ended.append(query_id)
-            else:  # it could not even be made to run
+            else:  # it could not be started at all
                 self.launcher.discard([query_id])
         if change.query is not None and not self._replaying:
             self.launcher.begin(change.query)
@@ -418,7 +418,7 @@ class Commands:
         return CommandStatus(SUCCESS, change.message, made)
 
     def _launch(self, query: QueryInfo, lowered: LoweredQuery | None = None) -> None:
-        """Start a query; one of the same id is replaced, and its state and offsets stay."""
+        """Start a query, replacing one with the same id; state and offsets are kept."""
         replaced = self.running.pop(query.id, None)
         if replaced is not None:
             replaced.runtime.stop()
@@ -433,7 +433,7 @@ class Commands:
 
 
 def _is_outage(error: Exception) -> bool:
-    """Whether the cluster did not answer: then a command says nothing about itself."""
+    """Whether the cluster did not respond: then the command itself may be valid."""
     return is_retriable(error) or isinstance(error, BrokersUnreachable)
 
 
@@ -446,7 +446,7 @@ def _failed(logged: LoggedCommand, error: Exception) -> CommandStatus:
 
 
 def _pinned(logged: LoggedCommand, pin: Command | None) -> LoggedCommand:
-    """A command without a plan, with the plan that was logged for it later."""
+    """A command without a plan, with the plan that was pinned later."""
     command = logged.command
     if pin is None or command.plan is not None or pin.statement != command.statement:
         return logged
@@ -454,7 +454,7 @@ def _pinned(logged: LoggedCommand, pin: Command | None) -> LoggedCommand:
 
 
 def _topic_configs(source: SourceInfo) -> dict[str, str]:
-    """How a new topic keeps its records: tables are compacted, windows go when they are old."""
+    """The settings of a new topic: tables are compacted, windows are deleted when they expire."""
     configs = {}
     if source.kind is SourceKind.TABLE:
         configs["cleanup.policy"] = "compact" if source.window is None else "compact,delete"

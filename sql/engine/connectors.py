@@ -1,4 +1,4 @@
-"""Connectors: statements about them, through the REST API of a Connect server."""
+"""Connectors: statements on connectors, through the REST API of a Connect server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,12 +39,12 @@ from sql.syntax.statements import (
 NOT_FOUND = 404
 CONFLICT = 409
 
-# Any: Connect's answers are JSON of many shapes.
+# Any: Connect's responses are JSON of many shapes.
 Json = Any
 
 
 class Connectors:
-    """Statements about connectors, executed by a Connect server."""
+    """Statements on connectors, executed by a Connect server."""
 
     def __init__(self, client: ConnectClient | None) -> None:
         """Without a client every statement is refused."""
@@ -138,7 +138,7 @@ class Connectors:
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """A statement that Connect refuses fails with Connect's message."""
+    """Converts Connect's errors to StatementFailed with Connect's message."""
     try:
         yield
     except ConnectRefused as error:
@@ -148,7 +148,7 @@ def _answered() -> Iterator[None]:
 def _info(answer: Json, kind: ConnectorKind) -> ConnectorInfo:
     return ConnectorInfo(
         str(answer.get("name")),
-        # A Connect server of others may show passwords.
+        # Another Connect server may show passwords.
         {
             str(name): hide_value(str(name), str(value), password=is_secret_name(str(name)))
             for name, value in answer.get("config", {}).items()

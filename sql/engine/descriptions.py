@@ -1,4 +1,4 @@
-"""DESCRIBE and EXPLAIN: everything about a source or a query."""
+"""DESCRIBE and EXPLAIN: details of sources and queries."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -70,14 +70,14 @@ class Descriptions:
         return runtime.progress if isinstance(runtime, SparkRuntime) else None
 
     def all_details(self) -> tuple[en.QueryDetails, ...]:
-        """Everything about all queries."""
+        """The details of all queries."""
         return (
             *(self.details(each) for _, each in sorted(self.state.queries.items())),
             *(self.push_details(each) for _, each in sorted(self.push_queries.items())),
         )
 
     def details(self, query: QueryInfo) -> en.QueryDetails:
-        """Everything about a persistent query."""
+        """The details of a persistent query."""
         runtime = self.runtimes.get(query.id)
         state, sink = self._state_of(query.id), query.sink
         failures = () if runtime is None else runtime.failures
@@ -102,7 +102,7 @@ class Descriptions:
         )
 
     def push_details(self, query: PushQuery) -> en.QueryDetails:
-        """Everything about a push query."""
+        """The details of a push query."""
         found = self.planned_details(query.query_id, query.text, query.planned, "", {})
         return _running_details(found, self.host)
 
@@ -114,7 +114,7 @@ class Descriptions:
         topology: str,
         properties: Mapping[str, object],
     ) -> en.QueryDetails:
-        """Everything about a query that does not run."""
+        """The details of a query that is not running."""
         sink = planned.sink
         fields = (
             column_fields(planned.plan.shape.row) if sink is None else schema_fields(planned.schema)
@@ -136,14 +136,14 @@ class Descriptions:
     # --- sources ------------------------------------------------------------------------------
 
     def source(self, name: str, *, extended: bool) -> en.SourceDetails:
-        """Everything about a stream or table."""
+        """The details of a stream or table."""
         source = self.state.catalog.sources.get(name)
         if source is None:
             raise StatementFailed(f"Could not find STREAM/TABLE '{name}' in the Metastore")
         return self.source_details(source, extended=extended)
 
     def source_details(self, source: SourceInfo, *, extended: bool) -> en.SourceDetails:
-        """Everything about a known source."""
+        """The details of an existing source."""
         read = self._queries(self.state.readers(source.name))
         write = self._queries(self.state.writers(source.name))
         shape = self.topics.shape(source.topic) if extended else None

@@ -6,7 +6,7 @@
             print(row.values)
 
 The life of a statement: split and substituted, parsed, prepared with the whole request in a sandbox
-(preparing.py), then executed: commands through the log (commands.py), everything else at once.
+(preparing.py), then executed: commands through the log (commands.py), others directly.
 """
 
 import errno
@@ -99,10 +99,10 @@ class Engine:
         follow: bool = False,
         backend: str | None = None,
     ) -> None:
-        """Nothing runs before `start`; with `follow` commands of other servers are executed, too.
+        """Nothing runs before `start`; with `follow`, commands of other servers are executed, too.
 
-        Time, random numbers and files are the machine's; `clock` is for one that differs only in
-        its clock. `backend` is what new queries run on, "native" or "spark": the setting "engine".
+        Time, random numbers and files are those of the machine; `clock` replaces its clock.
+        `backend` is the default engine of new queries, "native" or "spark": the setting "engine".
         """
         self.config = config or SqlConfig()
         if backend is not None:
@@ -114,7 +114,7 @@ class Engine:
             self.functions = self.functions.on(self.machine)
         self.registry = registry
         self.headless = headless
-        # A server turns it off: its files are not for those who send requests.
+        # A server disables it: users who send requests must not read its files.
         self.runs_scripts = True
         self._target = target
         self._topics = Topics(target)
@@ -146,7 +146,7 @@ class Engine:
 
     @property
     def command_topic(self) -> str:
-        """The topic of commands."""
+        """The command topic."""
         return command_topic(self.config.text("ksql.service.id"))
 
     @property
@@ -239,7 +239,7 @@ class Engine:
         return self
 
     def _file_statements(self, text: str) -> Iterator[FileStatement]:
-        """The statements of a headless server's file, with what SET says before each."""
+        """The statements of a headless server's file, with the SET properties before each."""
         session = SqlSession.of(self.config)
         for parsed in self._parsed(text, session):
             with of_statement(parsed.text):
@@ -285,7 +285,7 @@ class Engine:
 
     @property
     def state(self) -> EngineState:
-        """The catalog and the queries, as they are now."""
+        """The current catalog and queries."""
         return self.commands.state
 
     @property
@@ -303,13 +303,13 @@ class Engine:
         properties: Mapping[str, object] | None = None,
         variables: Mapping[str, object] | None = None,
     ) -> list[Entity]:
-        """Execute the statements of a request, in a session of its own."""
+        """Execute the statements of a request, in a separate session."""
         return self.execute_in(SqlSession.of(self.config, properties, variables), text)
 
     def execute_in(self, session: SqlSession, text: str) -> list[Entity]:
         """Execute statements in a session; all of them are prepared in a sandbox first."""
         if self._follower is not None:
-            self.commands.follow()  # what others wrote a moment ago counts
+            self.commands.follow()  # includes recent commands of other servers
         trial = Trial(
             self.commands,
             session.copy(),
@@ -322,20 +322,20 @@ class Engine:
         for parsed in self._parsed(text, trial.session):
             with of_statement(parsed.text):
                 tried.append((parsed, trial.run(parsed)))
-        found: list[Entity] = []
+        result: list[Entity] = []
         try:
             for parsed, prepared in tried:
                 with of_statement(parsed.text):
                     entity = self._run(session, parsed, prepared)
                 if entity is not None:
-                    found.append(entity)
+                    result.append(entity)
         except SqlError as error:
-            error.answers = tuple(found)
+            error.answers = tuple(result)
             raise
-        return found
+        return result
 
     def _parsed(self, text: str, session: SqlSession, depth: int = 0) -> Iterator[ParsedStatement]:
-        """Statement after statement: a variable may be defined by the one before."""
+        """Parse statement by statement: a variable may be defined by an earlier one."""
         for part in split_statements(text):
             with of_statement(part.text):
                 statement = session.substituted(self.config, part.text, part.position)
@@ -389,7 +389,7 @@ class Engine:
                     raise StatementFailed(f"Unknown queryId: {statement.query_id}")
                 pushed.close()
                 return en.TerminatedQuery(text, pushed.query_id, was_terminated=True)
-        if prepared is None:  # the push query that it was to end has ended
+        if prepared is None:  # the push query to terminate has already ended
             sandbox = self.commands.sandbox()
             prepared = self.commands.prepared(sandbox, statement, text, dict(session.properties))
         return self.commands.execute(prepared)
@@ -400,7 +400,7 @@ class Engine:
         return RecordBuilder(state.catalog, self.functions, config, self.registry, self._encoders)
 
     def insert_row(self, target: str, values: Mapping[str, object]) -> None:
-        """Write one row of values by column name, which have their columns' types already."""
+        """Write one row of values by column name, which already have their columns' types."""
         record_builder = self.record_builder(self.state, SqlSession())
         self._insert(
             record_builder.encoded(record_builder.target(target), values, self.clock.now_ms())
@@ -441,7 +441,7 @@ class Engine:
         return en.AssertedSchema(text, schema.subject, schema.schema_id, schema.exists)
 
     def spark_queries(self) -> dict[str, SparkRuntime]:
-        """The persistent queries that run on Spark, in the order in which they were made."""
+        """The persistent queries that run on Spark, in the order of their creation."""
         running = dict(self.commands.running)
         found = ((name, running[name].runtime) for name in self.state.queries if name in running)
         return {name: each for name, each in found if isinstance(each, SparkRuntime)}
@@ -479,7 +479,7 @@ class Engine:
     ) -> QueryResult:
         """Start the only SELECT of a request; the caller closes the result.
 
-        A pull query that is `local` asks no other server.
+        A `local` pull query is not sent to other servers.
         """
         session = SqlSession.of(self.config, properties, variables)
         statement, shown = self._single(session, text)

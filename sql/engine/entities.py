@@ -1,4 +1,4 @@
-"""Entities: results of statements as plain values; ksqlDB's REST API without the JSON."""
+"""Entities: results of statements as plain values, which the REST API converts to JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from sql.engine.spark_progress import SparkProgress
 
 @dataclass(frozen=True, slots=True)
 class FieldSchema:
-    """The type of a column, in the parts that clients read."""
+    """The type of a column, in the form of the REST API."""
 
     type: str
     fields: "tuple[FieldInfo, ...] | None" = None
@@ -28,7 +28,7 @@ class FieldInfo:
 
 @dataclass(frozen=True, slots=True)
 class CommandStatus:
-    """How far a command is."""
+    """The status of a command."""
 
     status: str
     message: str
@@ -118,7 +118,7 @@ class RunningQuery:
     status_count: Mapping[str, int]
     query_type: str
     state: str
-    progress: SparkProgress | None = None  # of queries on Spark; ksqlDB has no such member
+    progress: SparkProgress | None = None  # of queries on Spark; not in ksqlDB
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class ExtendedTopicsList:
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """How far a group has read a partition."""
+    """The position of a group in a partition."""
 
     partition: int
     log_start_offset: int
@@ -178,7 +178,7 @@ class PartitionOffsets:
 
 @dataclass(frozen=True, slots=True)
 class TopicOffsets:
-    """How far a group has read a topic."""
+    """The positions of a group in a topic."""
 
     kafka_topic: str
     offsets: tuple[PartitionOffsets, ...]
@@ -186,7 +186,7 @@ class TopicOffsets:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffsets:
-    """How far a query has read its topics."""
+    """The positions of a query in its topics."""
 
     group_id: str
     topic_summaries: tuple[TopicOffsets, ...]
@@ -194,7 +194,7 @@ class GroupOffsets:
 
 @dataclass(frozen=True, slots=True)
 class HostInfo:
-    """Where a server is."""
+    """The address of a server."""
 
     host: str
     port: int
@@ -202,7 +202,7 @@ class HostInfo:
 
 @dataclass(frozen=True, slots=True)
 class HostStatistic:
-    """A number that a server knows about a topic, and when it last changed."""
+    """A statistic of a topic at a server, and when it last changed."""
 
     host: HostInfo
     name: str
@@ -212,7 +212,7 @@ class HostStatistic:
 
 @dataclass(frozen=True, slots=True)
 class SourceDetails:
-    """Everything about a stream or table; numbers and offsets only when EXTENDED."""
+    """The details of a stream or table; statistics and offsets only when EXTENDED."""
 
     name: str
     window_type: str | None
@@ -265,7 +265,7 @@ class QueryFailure:
 
 @dataclass(frozen=True, slots=True)
 class QueryDetails:
-    """Everything about a query."""
+    """The details of a query."""
 
     id: str
     statement_text: str
@@ -382,7 +382,7 @@ class VariablesList:
 
 @dataclass(frozen=True, slots=True)
 class TerminatedQuery:
-    """TERMINATE of a query that no command has made."""
+    """TERMINATE of a query without a command."""
 
     statement_text: str
     query_id: str
@@ -468,7 +468,7 @@ class ConnectorsList:
 
 @dataclass(frozen=True, slots=True)
 class PluginSummary:
-    """A kind of connectors that Connect can run."""
+    """A connector class that Connect can run."""
 
     class_name: str
     type: str
@@ -486,7 +486,7 @@ class PluginsList:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorDescription:
-    """DESCRIBE CONNECTOR; the status as Connect gives it."""
+    """DESCRIBE CONNECTOR, with the status from Connect."""
 
     statement_text: str
     connector_class: str

@@ -1,4 +1,4 @@
-"""Functions of users, from the folder that a setting names and from files that are given."""
+"""User-defined functions, from ksql.extension.dir and from given files."""
 
 import logging
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ ENABLED = "ksql.udfs.enabled"
 
 
 def functions_of(config: SqlConfig, paths: Iterable[Path] = ()) -> FunctionRegistry:
-    """The built-in functions, those of ksql.extension.dir if it is set, and those of other files.
+    """The built-in functions, those of ksql.extension.dir if it is set, and those of files.
 
-    Files are run as Python: the setting has a default in ksqlDB, and none here.
+    The files are executed as Python: unlike in ksqlDB, the setting has no default.
     """
     found = list(paths)
     folder = config.given.get(FOLDER)

@@ -1,4 +1,4 @@
-"""Fields: columns and types in the shapes that clients read."""
+"""Fields: columns and types, in the form of the REST API."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ from sql.schema import Schema
 
 
 def field_schema(type_: DataType) -> FieldSchema:
-    """A type in its parts."""
+    """The parts of a type."""
     match type_:
         case Primitive():
             return FieldSchema(str(type_))

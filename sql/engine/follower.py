@@ -1,4 +1,4 @@
-"""Follower: executes the commands that other servers of the service write to the log."""
+"""Follower: executes the commands of other servers of the service."""
 
 import logging
 
@@ -10,7 +10,7 @@ from sql.queries import RetryPolicy
 
 logger = logging.getLogger(__name__)
 
-RETRY = RetryPolicy(initial_ms=1_000, max_ms=30_000)  # how often it looks, and after failures
+RETRY = RetryPolicy(initial_ms=1_000, max_ms=30_000)  # its interval, and backoff
 
 
 class Follower:
@@ -25,7 +25,7 @@ class Follower:
         self._thread = concurrency.Thread(target=self._run, name="sql-follower", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
@@ -38,7 +38,7 @@ class Follower:
 
     @property
     def failure(self) -> str | None:
-        """Why commands of other servers cannot be read just now; None if they can."""
+        """Why commands of other servers currently cannot be read; None if they can."""
         return self._failure
 
     def _run(self) -> None:
@@ -51,7 +51,7 @@ class Follower:
                     return
             try:
                 self._commands.follow()
-            except Exception as error:  # whatever it is, what comes next must be executed
+            except Exception as error:  # whatever it is, later commands must be executed
                 failures += 1
                 self._report(error, RETRY.wait_ms(failures))
             else:

@@ -1,4 +1,4 @@
-"""INSERT INTO ... VALUES: expressions without columns, as a record of a source's topic."""
+"""INSERT INTO ... VALUES: evaluates the expressions and creates the record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ ENCODERS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class InsertedRecord:
-    """A record to be written."""
+    """A record to write."""
 
     topic: str
     key: bytes | None
@@ -58,7 +58,7 @@ class InsertedRecord:
 
 
 class RowEncoders:
-    """The serdes of sources, made once for each. Any thread."""
+    """The serdes of sources, created once per source. Thread-safe."""
 
     def __init__(self, registry: SchemaRegistry | None) -> None:
         self._registry = registry
@@ -66,22 +66,22 @@ class RowEncoders:
 
     def of(self, source: SourceInfo) -> tuple[Serde[Row], Serde[Row]]:
         """The serdes of a source's keys and values."""
-        found = self._made.get(source)
-        if found is None:
+        result = self._made.get(source)
+        if result is None:
             if len(self._made) >= ENCODERS_MAX:
                 self._made.clear()
             schema, registry = source.schema, self._registry
-            found = (
+            result = (
                 key_serde(source.key_format, schema.key, registry),
                 value_serde(source.value_format, schema.value, registry),
             )
-            self._made[source] = found
-        return found
+            self._made[source] = result
+        return result
 
 
 @dataclass(frozen=True, slots=True)
 class RecordBuilder:
-    """Makes records of INSERT statements."""
+    """Creates the records of INSERT statements."""
 
     catalog: Catalog
     functions: FunctionRegistry
@@ -90,7 +90,7 @@ class RecordBuilder:
     encoders: RowEncoders | None = None
 
     def record(self, statement: InsertValues, now_ms: int) -> InsertedRecord:
-        """The record of a statement; StatementFailed if there is none."""
+        """The record of a statement; StatementFailed if it is invalid."""
         source = self._target(statement)
         if not self.config.flag(ENABLED):
             raise StatementFailed(
@@ -106,7 +106,7 @@ class RecordBuilder:
             ) from error
 
     def target(self, name: str) -> SourceInfo:
-        """The source of a name, if values may be inserted into it."""
+        """The source with a name, if values may be inserted into it."""
         return self._target(InsertValues(name, (), ()))
 
     def _target(self, statement: InsertValues) -> SourceInfo:
@@ -124,24 +124,24 @@ class RecordBuilder:
         self, expressions: Sequence[Expression], columns: Sequence[Column]
     ) -> list[object]:
         analyser = ExpressionAnalyser(Columns(()), self.functions, self.catalog.types)
-        found = []
+        result = []
         for expression, column in zip(expressions, columns, strict=True):
             typed = analyser.typed(expression)
             value = constant_value(typed)
             try:
-                found.append(coerced(value, typed.type, column.type))
+                result.append(coerced(value, typed.type, column.type))
             except (NotCoercible, MillstreamError) as error:
                 kind = "null" if typed.type is None else typed.type
                 shown = value if isinstance(value, str) else expression_text(expression)
                 raise StatementFailed(
                     f"Expected type {column.type} for field `{column.name}` but got {kind}({shown})"
                 ) from error
-        return found
+        return result
 
     def encoded(
         self, source: SourceInfo, values: Mapping[str, object], now_ms: int
     ) -> InsertedRecord:
-        """The record of a row of values by name; columns without one are null."""
+        """The record of a row of values by name; missing columns are null."""
         schema, topic = source.schema, source.topic
         if source.kind is SourceKind.TABLE:
             missing = [each.name for each in schema.key if values.get(each.name) is None]
@@ -170,7 +170,7 @@ class NotCoercible(SqlError):
 
 
 def constant_value(typed: TypedExpression) -> object:
-    """The value of an expression without columns; what it raises is a StatementFailed."""
+    """The value of an expression without columns; StatementFailed if it fails."""
     if isinstance(typed, Constant):
         return typed.value
     failures: list[Exception] = []
@@ -181,7 +181,7 @@ def constant_value(typed: TypedExpression) -> object:
 
 
 def coerced(value: object, given: DataType | None, wanted: DataType) -> object:
-    """A value as one of another type, where that needs no CAST; else NotCoercible."""
+    """A value converted to another type, if that needs no CAST; otherwise NotCoercible."""
     if value is None or given is None or given == wanted:
         return value
     match given, wanted:

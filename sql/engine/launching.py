@@ -11,7 +11,7 @@ from broker.client.opening import Target
 from broker.errors import MillstreamError
 from broker.machine import Machine
 from broker.serde.registry.api import SchemaRegistry
-from sql.backends.native.materialized import Materialized, add_queryable, where_rows_are
+from sql.backends.native.materialized import Materialized, add_queryable, stored_rows_of
 from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
 from sql.backends.native.topology import application_id
@@ -60,7 +60,7 @@ class LoweredQuery:
     tap: Tap
     # None: it runs on Spark, or lowering failed.
     topology: Topology | None = None
-    # Where the rows of its table are, if it has one.
+    # The stored rows of its table, if it has one.
     where: Materialized | None = None
 
 
@@ -76,7 +76,7 @@ class QueryLauncher:
     log: ProcessingLog
     supervisor: Supervisor
     spark: SparkLauncher
-    shared: SharedRuntime | None = None  # None: each query is an application of its own
+    shared: SharedRuntime | None = None  # None: each query is a separate application
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -85,13 +85,13 @@ class QueryLauncher:
         return self.target if self.shared is None else self.shared.clients
 
     def config_of(self, query: QueryInfo) -> SqlConfig:
-        """The settings of a query: those that it keeps, and otherwise the server's."""
+        """The settings of a query: its own, and the server's for all others."""
         return self.config.with_kept(query.original, query.properties)
 
     def topology(
         self, query: QueryInfo, tap: Tap | None = None
     ) -> tuple[Topology, Materialized | None]:
-        """The topology of a persistent query, and where its table's rows are."""
+        """The topology of a persistent query, and the stored rows of its table."""
         query.check_available()
         builder = StreamsBuilder()
         log = self.log.of_query(query.id)
@@ -101,18 +101,18 @@ class QueryLauncher:
         return builder.build(), found
 
     def where(self, query: QueryInfo) -> Materialized | None:
-        """Where the rows of a persistent query's table are."""
+        """The stored rows of a persistent query's table."""
         query.check_available()
         log = self.log.of_query(query.id)
         settings = dict(self.config_of(query))
         context = StepContext(StreamsBuilder(), self.registry, log.row_failed, settings)
         if runs_on_spark(query):
             scan = table_scan(query)
-            return None if scan is None else where_rows_are(scan, context)
-        return where_rows_are(query.planned.plan, context)
+            return None if scan is None else stored_rows_of(scan, context)
+        return stored_rows_of(query.planned.plan, context)
 
     def lowered(self, query: QueryInfo, tap: Tap) -> LoweredQuery:
-        """Lower a query; refused if that is impossible, or if its engine cannot run it."""
+        """Lower a query; StatementFailed if that fails, or if its engine cannot run it."""
         topology, where = self.topology(query, tap)
         if not runs_on_spark(query):
             return LoweredQuery(tap, topology, where)
@@ -123,7 +123,7 @@ class QueryLauncher:
         return LoweredQuery(tap, where=self.where(query))
 
     def lowered_if_possible(self, query: QueryInfo, tap: Tap) -> LoweredQuery:
-        """Lower a query that was checked before; if it fails, it fails again when it starts."""
+        """Lower a query that was checked before; if this fails, its start reports it."""
         try:
             if not runs_on_spark(query):
                 return LoweredQuery(tap, *self.topology(query, tap))
@@ -134,7 +134,7 @@ class QueryLauncher:
     def _where_if_possible(self, query: QueryInfo) -> Materialized | None:
         try:
             return self.where(query)
-        except Exception as error:  # the query fails on its own, and its failures say why
+        except Exception as error:  # the query itself fails, and reports why
             logger.warning("cannot find the rows of query %s: %s", query.id, error)
             return None
 
@@ -166,10 +166,10 @@ class QueryLauncher:
         try:
             return self.topology(query)[0].describe()
         except MillstreamError:
-            return ""  # the query cannot run, and its failures say why
+            return ""  # the query cannot run, and reports why
 
     def begin(self, query: QueryInfo) -> None:
-        """Decide where a new persistent query begins, if that is the end of its topics."""
+        """Set the start position of a new persistent query that starts at the end of its topics."""
         config = self.config_of(query)
         if config["auto.offset.reset"] != "latest":
             return
@@ -177,7 +177,7 @@ class QueryLauncher:
         try:
             begin_at_end(self.clients, self.application_id(query.id), topics)
         except MillstreamError as error:
-            # Another server was faster: the query has begun.
+            # Another server was faster: the query has started.
             logger.info("another server has already started query %s: %s", query.id, error)
 
     def discard(self, query_ids: Sequence[str]) -> None:
@@ -209,12 +209,12 @@ class QueryLauncher:
         add_delivery(planned.plan, context, _delivery(planned, queue))
         application = f"_confluent-ksql-{config.text('ksql.service.id')}{query_id}"
         settings = self._settings(config, log, application)
-        # Results are for one reader and end with it: nothing has to be kept twice.
+        # Results are for one reader and end with it: no standbys are needed.
         settings["processing_guarantee"] = "at_least_once"
         app = StreamsApp(
             builder.build(),
             application_id=application,
-            # A reader that is slow makes its runner wait: it must not have a shared thread.
+            # A slow reader blocks its runner, so it must not use a shared thread.
             broker=self.clients,
             machine=self.machine,
             **settings,
@@ -240,10 +240,10 @@ class QueryLauncher:
         return f"{self.machine.clock.now_ms()}_{next(self._numbers)}"
 
     def _state_directory(self, config: SqlConfig) -> str:
-        """Where the stores of all queries lie: ksql.streams.state.dir, or in the data directory."""
+        """The directory of all stores: ksql.streams.state.dir, or in the data directory."""
         return str(config.given.get("state.dir") or self.data_directory / "state")
 
-    # Any: each setting has a type of its own, which StreamsConfig checks.
+    # Any: each setting has its own type, which StreamsConfig validates.
     def _settings(self, config: SqlConfig, log: QueryLog, application_id: str) -> dict[str, Any]:
         read = Answer.FAIL if config.flag(FAIL_ON_DESERIALIZATION) else Answer.CONTINUE
         write = Answer.FAIL if config.flag(FAIL_ON_PRODUCTION) else Answer.CONTINUE

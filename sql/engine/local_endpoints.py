@@ -33,7 +33,7 @@ class LocalEndpoints:
                     raise SqlError(
                         "Spark's workers are other processes and cannot reach the broker through "
                         "this engine's connections",
-                        hint="give the engine the broker's address, host:port",
+                        hint="pass the broker's address to the engine, host:port",
                     )
                 server = Server(self._target, listeners=(f"PLAINTEXT://{LOOPBACK}",))
                 self._servers = self._serving.enter_context(server).bootstrap

@@ -1,15 +1,15 @@
-"""Logged plans: what a command does as JSON, for the command log, and back.
+"""Logged plans: changes of commands as JSON, for the command log, and back.
 
     {"message": "Created query with ID CSAS_BIG_1",
-     "source": {"@": "SourceInfo", ...},        the stream or table that the command makes
-     "origins": ["ORDERS"],                     the sources that it is made of
+     "source": {"@": "SourceInfo", ...},        the stream or table that the command creates
+     "origins": ["ORDERS"],                     the sources from which it is created
      "query": {"id": "CSAS_BIG_1", "plan": {"@": "Sink", ...}, "sources": ["ORDERS"], ...},
      "dropped": {"@": "SourceInfo", ...}, "deleteTopic": true,
      "ended": [...], "paused": [...], "resumed": [...],
      "type": ["ADDRESS", {"type": "STRUCT<...>"}], "droppedType": "ADDRESS",
      "setting": ["name", "value"]}
 
-Members that are empty are left out. See planner/plan_json.py for what is inside.
+Empty members are omitted. The plans are described in planner/plan_json.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 
 def change_to_json(change: StateChange) -> dict[str, Json]:
-    """A change as values that every JSON library writes."""
+    """A change as JSON values."""
     try:
         return {name: each for name, each in _members(change).items() if each not in EMPTY}
     except (RecursionError, AssertionError) as error:
@@ -83,9 +83,9 @@ def _query_to_json(query: QueryInfo, made: SourceInfo | None) -> Json:
 
 
 def change_of(command: Command, functions: FunctionRegistry) -> StateChange:
-    """The change of a command that has a plan; SqlError if it cannot be read.
+    """The change of a command with a plan; SqlError if it cannot be read.
 
-    A query that needs a function which is not available is there, and cannot run.
+    A query that needs a missing function is included, but cannot run.
     """
     assert command.plan is not None, "commands of version 1 have none"
     reader = _DocumentReader(command.plan, functions)
@@ -170,20 +170,20 @@ class _DocumentReader:
         self.functions = functions
 
     def member(self, name: str, kind: type[V]) -> V | None:
-        """A member of a kind; None if it was left out."""
-        found = from_json(self.document.get(name), self.functions)
-        if found is not None and not isinstance(found, kind):
+        """A member of a kind; None if it was omitted."""
+        result = from_json(self.document.get(name), self.functions)
+        if result is not None and not isinstance(result, kind):
             raise SqlError(f'a plan cannot be read: "{name}" is not a {kind.__name__}')
-        return found
+        return result
 
-    # Any member of these is a name, or a type.
+    # All members of these lists are strings, or types.
     def names(self, name: str) -> tuple[str, ...]:
-        """A list; empty if it was left out."""
+        """A list; empty if it was omitted."""
         return self.member(name, tuple) or ()
 
 
 def sized(change: StateChange, shape: TopicShape | None) -> StateChange:
-    """A change that makes a source with the size that its topic has now, if there is one."""
+    """A change whose new source has the current size of its topic, if it exists."""
     if change.made is None or shape is None:
         return change
     made = replace(change.made, partitions=shape.partitions, replicas=shape.replicas)

@@ -1,4 +1,4 @@
-"""Messages: entities as the JSON that ksqlDB's clients read."""
+"""Messages: entities as ksqlDB's JSON."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -33,14 +33,14 @@ TAGS: Mapping[type, str] = {
     entities.PluginsList: "connector_plugins_list",
     entities.ConnectorDescription: "connector_description",
 }
-# Shapes where a null member is left out, not written.
+# Types whose null members are omitted.
 LEFT_OUT_IF_NULL: Mapping[type, frozenset[str]] = {
     entities.FieldInfo: frozenset({"type", "header_key"}),
     entities.FieldSchema: frozenset({"parameters"}),
     entities.QueryDetails: frozenset({"state", "progress"}),
     entities.RunningQuery: frozenset({"progress"}),
 }
-# Connect's own words for what Python calls class.
+# Connect's names for members that are reserved words in Python.
 OTHER_NAMES: Mapping[type, Mapping[str, str]] = {
     entities.PluginSummary: {"class_name": "class"},
 }
@@ -48,12 +48,12 @@ OTHER_NAMES: Mapping[type, Mapping[str, str]] = {
 
 # Any: JSON holds values of all kinds.
 def entity_json(entity: entities.Entity) -> dict[str, Any]:
-    """The JSON object of an entity, with its tag."""
+    """The JSON object of an entity, with its "@type"."""
     return {"@type": TAGS[type(entity)], **_object(entity)}
 
 
 def plain_json(value: object) -> Any:
-    """A value as JSON has it: objects for our values, lists for tuples."""
+    """A value as JSON: objects for dataclasses, lists for tuples."""
     if is_dataclass(value) and not isinstance(value, type):
         return _object(value)
     if isinstance(value, Mapping):
@@ -64,22 +64,22 @@ def plain_json(value: object) -> Any:
 
 
 def _object(value: object) -> dict[str, Any]:
-    # Any: mypy does not believe that types can be hashed.
+    # Any: mypy does not accept types as hashable.
     kind: Any = type(value)
     left_out = LEFT_OUT_IF_NULL.get(kind, frozenset())
-    found = {}
+    result = {}
     for name, shown in _names(kind):
         member = getattr(value, name)
         if member is None and name in left_out:
             continue
-        found[shown] = plain_json(member)
-    return found
+        result[shown] = plain_json(member)
+    return result
 
 
 @cache
 def _names(kind: type) -> tuple[tuple[str, str], ...]:
     others = OTHER_NAMES.get(kind, {})
-    # Any: what `fields` takes is known only at run time.
+    # Any: `fields` accepts a type that is known only at run time.
     described: Any = kind
     return tuple(
         (each.name, others.get(each.name) or _camel(each.name)) for each in fields(described)

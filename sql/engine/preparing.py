@@ -1,6 +1,6 @@
 """Prepared commands: a statement is planned and lowered once, and its plan is logged and applied.
 
-    Sandbox -> plan -> JSON of the log and back -> topology -> PreparedCommand -> log -> applied
+    sandbox -> plan -> JSON of the log and back -> topology -> PreparedCommand -> log -> applied
 
 A request is planned in a sandbox, statement by statement, before any of it is executed. Executing a
 prepared command neither plans nor lowers again, unless another session or another server has
@@ -24,7 +24,7 @@ from sql.functions.registry import FunctionRegistry
 
 @dataclass(slots=True)
 class Sandbox:
-    """A copy of the catalog, the queries and the settings, on which a request is planned."""
+    """A copy of the catalog, the queries and the settings, for planning a request."""
 
     state: EngineState
     config: SqlConfig
@@ -32,7 +32,7 @@ class Sandbox:
     # The number of the next command, and the distance to the one after it.
     number: int
     step: int
-    # The state that the engine is in when the next command of the sandbox is executed.
+    # The expected state of the engine when the next command of the sandbox is executed.
     expected: EngineState
     # The tap of a running query, or a new one.
     tap_of: Callable[[str], Tap]
@@ -40,15 +40,15 @@ class Sandbox:
     _deleted: set[str] = field(default_factory=set)
 
     def shape(self, name: str) -> TopicShape | None:
-        """The size of a topic; None if there is none, or a command of the sandbox deletes it."""
+        """The size of a topic; None if it does not exist, or the sandbox deletes it."""
         return None if name in self._deleted else self.topics.shape(name)
 
     def tap(self, query_id: str) -> Tap:
-        """The tap of a query; one that replaces another keeps its tap."""
+        """The tap of a query; a query that replaces another keeps its tap."""
         return self._taps.setdefault(query_id, self.tap_of(query_id))
 
     def apply(self, change: StateChange) -> None:
-        """Apply a change; what comes next is planned after it."""
+        """Apply a change; later statements are planned after it."""
         self.state.apply(change)
         self.number += self.step
         if change.setting is not None:
@@ -60,21 +60,21 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class PreparedCommand:
-    """A command as it is logged and applied, and the sandbox that it was prepared in."""
+    """A command as it will be logged and applied, and the sandbox in which it was prepared."""
 
     statement: CommandStatement
     text: str
     properties: Mapping[str, object]
     sandbox: Sandbox
     number: int
-    # As all servers read it from the log; with a warning nothing happens.
+    # As all servers read it from the log; with a warning it has no effect.
     change: StateChange
     # None: it has no effect, or nothing is logged.
     command: Command | None = None
     lowered: LoweredQuery | None = None
 
     def is_current(self, state: EngineState, number: int) -> bool:
-        """Whether it was prepared for the state and the number that it meets."""
+        """Whether it was prepared for this state and number."""
         return self.sandbox.expected is state and self.number == number
 
 
@@ -85,7 +85,7 @@ class CommandPreparer:
     functions: FunctionRegistry
     registry: SchemaRegistry | None
     launcher: QueryLauncher
-    # The topic of commands; None: nothing is logged.
+    # The command topic; None: nothing is logged.
     log_topic: str | None
 
     def prepared(
@@ -95,7 +95,7 @@ class CommandPreparer:
         text: str,
         properties: Mapping[str, object],
     ) -> PreparedCommand:
-        """The command of a statement, which is checked; the sandbox is as if it were executed."""
+        """The command of a valid statement; the sandbox then contains its effect."""
         config, number = sandbox.config, sandbox.number
         properties = with_engine(properties, config)
         schemas = StatementSchemas(self.registry)
@@ -114,7 +114,7 @@ class CommandPreparer:
         command = None
         if self.log_topic is not None:
             command = command_of(change, text, properties, schemas, config)
-            # What cannot be read again must not be logged, and what is logged is what is executed.
+            # Only a change that can be read back is logged, and the one read back is executed.
             command = decode(*encode(command), self.log_topic, number)
             change = change_of(command, self.functions)
         lowered = None
@@ -133,7 +133,7 @@ def command_of(
     schemas: StatementSchemas,
     config: SqlConfig,
 ) -> Command:
-    """The command of a change, with its plan and the settings that had an influence on it."""
+    """The command of a change, with its plan and the settings that affect it."""
     makes = change.made is not None or change.query is not None
     return Command(
         change.command_id,
@@ -146,10 +146,10 @@ def command_of(
 
 
 def with_engine(properties: Mapping[str, object], config: SqlConfig) -> Mapping[str, object]:
-    """The settings of a statement, with the engine that its query stays on.
+    """The settings of a statement, including the engine on which its query stays.
 
-    State and offsets are the engine's: a server that is started with another one must not take
-    queries along. The native engine is what a statement without a word of it means.
+    State and offsets belong to an engine: a server that is started with another engine must not
+    move existing queries. A statement without the setting runs on the native engine.
     """
     if "engine" in properties or config["engine"] == NATIVE:
         return properties

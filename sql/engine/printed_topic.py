@@ -14,7 +14,7 @@ POLL_MS = 100
 
 
 class PrintedTopic:
-    """The records of a topic as text; one thread uses it."""
+    """The records of a topic as text; not thread-safe."""
 
     def __init__(
         self, statement: Print, *, target: Target, topics: Topics, registry: SchemaRegistry | None
@@ -39,15 +39,15 @@ class PrintedTopic:
         else:
             self._reader.seek_to_end(places)
             for place in places:
-                self._reader.position(place)  # where the end is, is decided now
+                self._reader.position(place)  # determines the end now
 
     @property
     def done(self) -> bool:
-        """Whether the limit is reached."""
+        """Whether the limit has been reached."""
         return self._limit is not None and self._printed >= self._limit
 
     def poll(self, timeout_ms: int = POLL_MS) -> list[str]:
-        """The lines of records that are there, or come in time."""
+        """The lines of records that are available, or arrive in time."""
         if self.done:
             return []
         lines: list[str] = []

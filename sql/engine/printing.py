@@ -1,11 +1,11 @@
-"""PRINT: the records of a topic, in the format that their bytes seem to have.
+"""PRINT: the records of a topic, in the format that their bytes appear to have.
 
     Key format: KAFKA_STRING
     Value format: JSON or KAFKA_STRING
     rowtime: 2024/05/20 19:37:57.000 Z, key: a, value: {"x":1}, partition: 0
 
-A format stays possible as long as it could read everything so far; null says nothing. What is shown
-is the first that is left.
+A format is possible as long as it can decode all values so far; null matches any format. The first
+possible format is used.
 """
 
 import base64
@@ -30,14 +30,14 @@ NOTHING = "<null>"
 
 
 class FormatGuess:
-    """The formats that all keys, or all values, seen so far may have."""
+    """The possible formats of all keys, or of all values, so far."""
 
     def __init__(self, decoders: Mapping[str, Decode]) -> None:
         self._possible = dict(decoders)
         self._seen = False
 
     def shown(self, data: bytes | None) -> str:
-        """The bytes as the first format shows them that could read all so far."""
+        """The bytes in the first format that could decode all values so far."""
         if data is None:
             return NOTHING
         texts: dict[str, str] = {}
@@ -55,7 +55,7 @@ class FormatGuess:
 
     @property
     def description(self) -> str:
-        """What the format may be."""
+        """The description of the possible formats."""
         return " or ".join(self._possible) if self._seen else UNDECIDED
 
 
@@ -63,7 +63,7 @@ UNRECOGNIZED = "UNRECOGNIZED_BYTES"
 
 
 class TopicPrinter:
-    """Makes lines of records."""
+    """Formats records as lines."""
 
     def __init__(self, topic: str, registry: SchemaRegistry | None) -> None:
         """Formats with schemas are guessed only if there is a registry."""
@@ -72,7 +72,7 @@ class TopicPrinter:
         self._shown_formats: tuple[str, str] | None = None
 
     def lines(self, record: ConsumerRecord) -> Iterator[str]:
-        """The lines of a record, after those that say the formats when they have changed."""
+        """The lines of a record; lines with the formats come first when they have changed."""
         key, value = self._key.shown(record.key), self._value.shown(record.value)
         formats = (self._key.description, self._value.description)
         if formats != self._shown_formats:
@@ -88,7 +88,7 @@ class TopicPrinter:
 
 
 def decoders(topic: str, registry: SchemaRegistry | None, *, is_key: bool) -> dict[str, Decode]:
-    """The formats there are, in the order of preference."""
+    """The available formats, in the order of preference."""
     found: dict[str, Decode] = {}
     if registry is not None:
         found |= _registered(topic, registry, is_key=is_key)
@@ -114,7 +114,7 @@ def _registered(topic: str, registry: SchemaRegistry, *, is_key: bool) -> dict[s
     json_schema = RegistryJsonSerde(registry, is_key=is_key)
     protobuf = RegistryProtobufSerde(registry, is_key=is_key)
 
-    # Any: the library has no types.
+    # Any: the library has no type hints.
     json_format: Any = import_module("google.protobuf.json_format")
 
     def protobuf_text(data: bytes) -> str:
@@ -187,7 +187,7 @@ def _session(inner: Decode) -> Decode:
     return decode
 
 
-LATEST_MS = 4_102_444_800_000  # the year 2100: other numbers are no times
+LATEST_MS = 4_102_444_800_000  # the year 2100: larger numbers are not timestamps
 
 
 def _plausible_time(data: bytes) -> int:

@@ -1,9 +1,9 @@
-"""The processing log: records that a query could not process, as ksqlDB writes them.
+"""The processing log: records that a query could not process, in ksqlDB's format.
 
-Each entry is a JSON object {level, logger, time, message}; the message has a type (0 bytes that are
-no row, 1 a row that an expression could not process, 2 a result that was refused, 3 a result that
-cannot be bytes, 4 a query that ended) and a member named after it. Rows are shown only when
-ksql.logging.processing.rows.include says so.
+Each entry is a JSON object {level, logger, time, message}; the message has a type (0 bytes that
+cannot be deserialized, 1 a row that an expression could not process, 2 a result that was refused, 3
+a result that cannot be serialized, 4 a query that ended) and a member named after it. Rows are only
+included with ksql.logging.processing.rows.include.
 """
 
 import base64
@@ -47,14 +47,14 @@ Write = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that went wrong."""
+    """One error."""
 
     kind: int
     error: BaseException
     details: Mapping[str, object]
 
     def message(self) -> dict[str, object]:
-        """As the log's message has it."""
+        """The message of the log entry."""
         body: dict[str, object] = {"errorMessage": str(self.error), **self.details}
         if self.kind != PRODUCTION:
             body["cause"] = _causes(self.error)
@@ -65,7 +65,7 @@ class ProcessingLog:
     """The processing log of a server: records that queries could not process. Thread-safe."""
 
     def __init__(self, clock: Clock, *, rows: bool, write: Write | None = None) -> None:
-        """Entries go to Python's log, and to `write` as JSON if it is given."""
+        """Entries are written to Python's log, and to `write` as JSON if it is given."""
         self._clock = clock
         self._rows = rows
         self._write = write
@@ -76,11 +76,11 @@ class ProcessingLog:
 
     @property
     def shows_rows(self) -> bool:
-        """Whether rows may be shown."""
+        """Whether rows may be included."""
         return self._rows
 
     def add(self, name: str, entry: Entry) -> None:
-        """Write an entry under a logger's name."""
+        """Write an entry with a logger's name."""
         logging.getLogger(name).warning("%s", entry.error)
         if self._write is not None:
             body = {
@@ -107,9 +107,9 @@ class QueryLog:
         )
 
     def handler(self, answer: Answer, application_id: str) -> Callable[[Failure], Answer]:
-        """A handler of streams that logs a failure and gives this answer.
+        """A handler of streams that logs a failure and returns this response.
 
-        A record of an internal topic is the query's own: to skip it would lose what it stands for.
+        A record of an internal topic is part of the query's state, so it must not be skipped.
         """
 
         def handle(failure: Failure) -> Answer:
@@ -146,7 +146,7 @@ class QueryLog:
 
 
 class LogTopic:
-    """Writes entries to a topic, in a producer of its own; entries that fail are only counted."""
+    """Writes entries to a topic with a separate producer; failed entries are only counted."""
 
     def __init__(self, target: Target, topic: str) -> None:
         self.topic = topic
@@ -154,21 +154,21 @@ class LogTopic:
         self._producer: Producer = producer(target, client_id="millstream-processing-log")
 
     def write(self, entry: str) -> None:
-        """Queue an entry; never raises, because a query must not fail for its log."""
+        """Queue an entry; never raises, because the log must not make a query fail."""
         try:
             self._producer.send(self.topic, entry.encode())
         except MillstreamError:
             self.lost += 1
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining entries."""
         self._producer.close(timeout_ms=1_000)
 
 
 def _causes(error: BaseException) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     cause = error.__cause__
-    while cause is not None and len(found) < CAUSES_MAX:
-        found.append(str(cause))
+    while cause is not None and len(result) < CAUSES_MAX:
+        result.append(str(cause))
         cause = cause.__cause__
-    return found
+    return result

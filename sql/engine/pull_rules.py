@@ -1,4 +1,4 @@
-"""Rules of pull queries: what WHERE may say about a table's key, with table scans and without."""
+"""Rules of pull queries: the conditions on a table's key in WHERE, with and without table scans."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class ScanNeeded(StatementFailed):
-    """The query needs a table scan, which the configuration does not allow."""
+    """The query needs a table scan, which the settings do not allow."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -32,7 +32,7 @@ class ScanNeeded(StatementFailed):
 
 
 def check_key_values(where: ex.Expression | None, source: SourceInfo) -> None:
-    """Refuse nulls and wrong types where the key is looked up with IN."""
+    """Refuse nulls and wrong types in IN conditions on the key."""
     keys = {each.name: each for each in source.schema.key}
     for node in () if where is None else walk(where):
         if not isinstance(node, ex.In) or not isinstance(node.value, ex.Name):
@@ -56,7 +56,7 @@ def _takes_text(column: Column) -> bool:
 
 
 def check_without_scans(where: ex.Expression | None, source: SourceInfo, config: SqlConfig) -> None:
-    """Refuse what needs a scan of the whole table, when that is not wanted."""
+    """Refuse queries that need a table scan, if scans are not allowed."""
     if config.flag(TABLE_SCANS):
         return
     if where is None:
@@ -74,12 +74,12 @@ def check_without_scans(where: ex.Expression | None, source: SourceInfo, config:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What one alternative of a condition must say about the key."""
+    """The rules for the conditions on the key in one alternative."""
 
     key: tuple[Column, ...]
 
     def has_range(self, terms: Sequence[ex.Expression]) -> bool:
-        """Whether the key is compared by order, not equality; StatementFailed if not at all."""
+        """Whether the key is compared by order; StatementFailed if it is not compared at all."""
         operators: dict[str, str] = {}
         for term in terms:
             if isinstance(term, ex.Like) and not isinstance(term.value, ex.Name):
@@ -139,7 +139,7 @@ class _Rules:
 
 
 def _disjuncts(where: ex.Expression) -> Iterator[tuple[ex.Expression, ...]]:
-    """The alternatives of a condition, each a list of what must all be true."""
+    """The alternatives of a condition, each a list of conditions that must all be true."""
     found: list[tuple[ex.Expression, ...]] = []
     match where:
         case ex.Logical(operator="OR", left=left, right=right):

@@ -1,4 +1,4 @@
-"""Pull queries: what a table's stores, or a stream's topic, hold now."""
+"""Pull queries: the current rows of a table's stores, or of a stream's topic."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ PROTOBUFS = ("PROTOBUF", "PROTOBUF_NOSR")
 
 
 def check_pull(query: Query) -> None:
-    """Refuse what only push queries can do."""
+    """Refuse clauses that only push queries support."""
     clauses = (
         ("JOIN", bool(query.joins)),
         ("WINDOW", query.window is not None),
@@ -56,7 +56,7 @@ def check_pull(query: Query) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PullPlan:
-    """A query of one source, in its parts: rows of the source, a condition, what is selected."""
+    """The parts of a query on one source: its scan, the conditions and the projection."""
 
     scan: Scan
     conditions: tuple[TypedExpression, ...]
@@ -64,7 +64,7 @@ class PullPlan:
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
-        """The columns of a table's result: those of the key are marked."""
+        """The columns of a table's result, including which ones are key columns."""
         keys = {each.name for each in self.scan.shape.key}
         keys |= {each.name for each in WINDOW_BOUNDS}
         return tuple(
@@ -80,7 +80,7 @@ class PullPlan:
         return tuple(ResultColumn(each.name, each.type) for each in self.project.shape.row)
 
     def selecting(self) -> Callable[[Row], Row | None]:
-        """A source's row as the query's, or None."""
+        """A function from the source's rows to those of the query, or None."""
         conditions = [predicate(each, _forget) for each in self.conditions]
         select = row_function([each for _, each in self.project.columns], _forget)
 
@@ -104,9 +104,9 @@ def pull_plan(plan: PlanNode) -> PullPlan:
         step = step.input
     if not isinstance(step, Scan):
         raise StatementFailed(f"Pull queries don't support table functions. {ADD_EMIT}")
-    found = PullPlan(step, tuple(conditions), plan)
-    _check_columns(found)
-    return found
+    result = PullPlan(step, tuple(conditions), plan)
+    _check_columns(result)
+    return result
 
 
 def _check_columns(plan: PullPlan) -> None:
@@ -131,12 +131,12 @@ def _check_columns(plan: PullPlan) -> None:
 
 # --- keys -------------------------------------------------------------------------------------
 
-# What a condition says about key columns: alternatives, each with the values of some columns.
+# The values of key columns in a condition: alternatives, each with the values of some columns.
 Alternatives = list[Mapping[str, object]]
 
 
-def wanted_keys(plan: PullPlan) -> list[Row] | None:
-    """The keys that a query asks for; None if all rows must be read."""
+def requested_keys(plan: PullPlan) -> list[Row] | None:
+    """The requested keys; None if all rows must be read."""
     columns = {each.name: each.type for each in plan.scan.shape.key}
     names = list(columns)
     found: Alternatives = [{}]
@@ -163,9 +163,9 @@ def _alternatives(
     match condition:
         case Comparing(operator="=", left=left, right=right):
             for column, other in ((left, right), (right, left)):
-                found = _looked_up(column, (other,), columns)
-                if found is not None:
-                    return found
+                result = _looked_up(column, (other,), columns)
+                if result is not None:
+                    return result
             return None
         case Among():
             return _looked_up(condition.value, condition.choices, columns)
@@ -184,7 +184,7 @@ def _alternatives(
 def _looked_up(
     value: TypedExpression, others: Sequence[TypedExpression], columns: Mapping[str, DataType]
 ) -> Alternatives | None:
-    """The values of a key column; None if it is not a key, or the values are not known."""
+    """The values of a key column; None if it is not a key column, or its values are not known."""
     if (
         isinstance(value, Convert)
         and is_numeric(value.type)
@@ -217,10 +217,10 @@ def _merged(first: Alternatives, second: Alternatives) -> Alternatives | None:
 # --- tables -----------------------------------------------------------------------------------
 
 
-# Any: stores of the kind that Materialized knows.
+# Any: stores of the kind that Materialized has.
 def table_rows(plan: PullPlan, where: Materialized, stores: Sequence[Any]) -> Iterator[Row]:
     """The rows of a pull query on a table."""
-    keys = wanted_keys(plan)
+    keys = requested_keys(plan)
     selected = plan.selecting()
     found = (
         where.all(stores)
@@ -235,7 +235,7 @@ def table_rows(plan: PullPlan, where: Materialized, stores: Sequence[Any]) -> It
 
 
 def _as_read(scan: Scan) -> Callable[[Row], Row]:
-    """A row as it would be read from the topic: Protobuf has no nulls by default."""
+    """A row as read from the topic: by default, Protobuf has no nulls."""
     info = scan.value_format
     if info.name not in PROTOBUFS or info.nullable is not None:
         return lambda row: row
@@ -248,10 +248,10 @@ def _as_read(scan: Scan) -> Callable[[Row], Row]:
 
 
 def _row_of(stored: StoredRow, scan: Scan, as_read: Callable[[Row], Row]) -> Row:
-    """A stored row as a Scan of the table gives it."""
+    """A stored row in the form of the table's Scan."""
     values = stored.values
     if len(values) == len(scan.shape.row):
-        return values  # of a source table, whose store keeps whole rows
+        return values  # of a source table, whose store contains whole rows
     values = as_read(values)
     place = (stored.timestamp_ms, None, None)
     return (*values, *(None,) * len(scan.headers), *place, *(stored.window or ()), *stored.key)
@@ -261,7 +261,7 @@ def _row_of(stored: StoredRow, scan: Scan, as_read: Callable[[Row], Row]) -> Row
 
 
 def stream_rows(plan: PullPlan, target: Target, registry: SchemaRegistry | None) -> Iterator[Row]:
-    """The rows of a pull query on a stream: its topic, up to where it ends now."""
+    """The rows of a pull query on a stream: its topic, up to its current end."""
     selected, read = plan.selecting(), row_reader(plan.scan, registry)
     for record in records_to_end(target, plan.scan.topic):
         row = read(record)

@@ -1,9 +1,9 @@
 """Push queries: a query that runs for one reader, and ends with it.
 
-It is an application of its own, from the end of its topics or their beginning as auto.offset.reset
-says. Where "the end" is, is decided before it starts, so that nothing written after the answer's
-header is missed. With ksql.query.push.v2.enabled, a query on what one persistent query writes
-watches that query instead, and costs no application.
+It is a separate application, which starts at the end or the beginning of its topics, depending on
+auto.offset.reset. The end is determined before it starts, so that no record written after the
+response's header is missed. With ksql.query.push.v2.enabled, a query on the output of one
+persistent query watches that query instead, and needs no application.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ DELIVER = "SQL-DELIVER-"
 
 @dataclass(frozen=True, slots=True)
 class DeliverRows:
-    """Delivers rows instead of writing them."""
+    """Delivers rows instead of writing them to a topic."""
 
     deliver: Callable[[object, Row | None], None]
 
@@ -50,14 +50,14 @@ class DeliverRows:
 def add_delivery(
     plan: PlanNode, context: StepContext, deliver: Callable[[object, Row | None], None]
 ) -> None:
-    """Add a query to the topology whose rows are handed over."""
+    """Add a query to the topology whose rows are passed to a function."""
     rows = lower(plan, context)
     stream: RowStream = rows.to_stream() if isinstance(rows, Table) else rows
     then(stream, DELIVER, DeliverRows(deliver))
 
 
 def tombstone_values(plan: PlanNode) -> Callable[[object], Row]:
-    """From a table's key to the row that says it is gone: nulls but for the key's columns."""
+    """A function from a deleted table key to its row: nulls except for the key's columns."""
     assert isinstance(plan, Project), "a shown query ends with what is selected"
     names = [each.name for each in plan.input.shape.key]
     bounds = [each.name for each in WINDOW_BOUNDS]
@@ -120,7 +120,7 @@ class PushQuery:
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
-        """What its rows have."""
+        """The columns of its rows."""
         return tuple(ResultColumn(each.name, each.type) for each in self.planned.plan.shape.row)
 
     @property
@@ -143,7 +143,7 @@ class PushQuery:
             self._delivery.start()
 
     def poll(self, timeout_ms: int) -> ResultRow | None:
-        """The next row if it comes in time."""
+        """The next row, if it arrives in time."""
         return None if self._at_limit else self._counted(self._queue.take(timeout_ms))
 
     def rows(self) -> Iterator[ResultRow]:
@@ -162,7 +162,7 @@ class PushQuery:
 
     @property
     def done(self) -> bool:
-        """Whether no more rows will come."""
+        """Whether no more rows will arrive."""
         return self._at_limit or self._queue.done
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ class PushQuery:
 
 
 class AppDelivery:
-    """Rows of an application of the query's own; see RowDelivery."""
+    """Rows from a separate application; see RowDelivery."""
 
     def __init__(self, app: StreamsApp, queue: RowQueue, plan: PlanNode, target: Target) -> None:
         self._app = app
@@ -186,7 +186,7 @@ class AppDelivery:
         self._target = target
 
     def start(self) -> None:
-        """Decide where to begin, and run."""
+        """Determine the start position, and run."""
         if self._app.config.auto_offset_reset == "latest":
             topics = topics_read(self._plan)
             begin_at_end(self._target, self._app.config.application_id, topics)
@@ -205,7 +205,7 @@ class AppDelivery:
 
 
 class TapDelivery:
-    """Rows that a persistent query writes anyway, watched on their way; see RowDelivery.
+    """Rows of a persistent query, watched before it writes them; see RowDelivery.
 
     That query never waits for a reader.
     """

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FileStatement:
-    """A statement of the file, and what SET says before it."""
+    """A statement of the file, and the SET properties before it."""
 
     statement: CommandStatement
     text: str
@@ -44,17 +44,17 @@ class FileStatement:
 
 @dataclass(frozen=True, slots=True)
 class QueriesFile:
-    """Executes the file of a headless server, once, at its start."""
+    """Executes the file of a headless server once, at startup."""
 
     commands: Commands
     pinned: PinnedPlans
 
     def run(self, statements: Sequence[FileStatement]) -> None:
-        """Plan and pin what is new, and start all queries of the file."""
+        """Plan and pin new statements, and start all queries of the file."""
         self.pinned.open()
         for _ in range(TRIES):
             matches = self.pinned.matched([each.statement for each in statements])
-            # Queries of a version that pinned no plans have left whole rows in their stores.
+            # Queries of versions without pinned plans have stored whole rows.
             rules = () if self.pinned.is_empty else RULES
             planned = _PlannedFile(self.commands, self.pinned.next_number, rules)
             planned.add_all(statements, matches)
@@ -71,7 +71,7 @@ class QueriesFile:
 
 
 class _PlannedFile:
-    """The changes of all statements, planned one after the other on a state of their own."""
+    """The changes of all statements, planned one after the other in a separate state."""
 
     def __init__(self, commands: Commands, next_number: int, rules: Sequence[Rule]) -> None:
         self.next_number = next_number
@@ -85,7 +85,7 @@ class _PlannedFile:
     def add_all(
         self, statements: Sequence[FileStatement], matches: Sequence[PinMatch | None]
     ) -> None:
-        """Plan statements, or take their pinned plans."""
+        """Plan statements, or use their pinned plans."""
         for each, match in zip(statements, matches, strict=True):
             with of_statement(each.text):
                 change = self._pinned(each, match) or self._planned(each, match)
@@ -94,7 +94,7 @@ class _PlannedFile:
                     self._state.apply(sized(change, self._commands.shape(change)))
 
     def provided(self) -> EngineState:
-        """The state after all changes, for which topics and schemas are created."""
+        """The state after all changes; topics and schemas are created for it."""
         state = EngineState()
         for text, change in self._changes:
             with of_statement(text):
@@ -102,7 +102,7 @@ class _PlannedFile:
         return state
 
     def _pinned(self, given: FileStatement, match: PinMatch | None) -> StateChange | None:
-        """What the plan of a statement does; None if it does not fit what is there now."""
+        """The change of a statement's plan; None if it does not match the current state."""
         if match is None or not match.is_same:
             return None
         command, commands = match.pin.command, self._commands
@@ -146,7 +146,7 @@ class _PlannedFile:
         properties: Mapping[str, object],
         original: Mapping[str, object],
     ) -> StateChange:
-        """The change of a statement that gets the next number."""
+        """The change of a statement with the next number."""
         schemas = StatementSchemas(self._commands.registry)
         number = self.next_number
         change = self._prepared(given, properties, original, schemas, number)
@@ -185,7 +185,7 @@ class _PlannedFile:
         schemas: StatementSchemas,
         number: int,
     ) -> StateChange:
-        """Remember a plan that must be pinned; the change as all servers will read it."""
+        """Add a plan that must be pinned; returns the change as all servers will read it."""
         if change.warning is not None:
             return change
         command = Command(
@@ -204,7 +204,7 @@ class _PlannedFile:
         return change
 
     def _basis(self, given: FileStatement, change: StateChange) -> dict[str, object]:
-        """What a plan depends on besides its statement and the settings that are kept."""
+        """The dependencies of a plan, besides its statement and the kept settings."""
         query, catalog = change.query, self._state.catalog
         names = {change.made.name} if change.made is not None else set()
         if query is not None:
@@ -222,7 +222,7 @@ class _PlannedFile:
 
 
 def _engine_of(command: Command) -> dict[str, object]:
-    """State and offsets are the engine's: a query stays on the one that it began on."""
+    """The engine of a query, on which it stays, because state and offsets belong to it."""
     return {name: value for name, value in command.properties.items() if name == "engine"}
 
 

@@ -1,4 +1,4 @@
-"""What a running query has counted: records by topic, failures, and where its stores are."""
+"""Metrics of a running query: records by topic, failures, and positions of its stores."""
 
 import re
 from collections import Counter
@@ -16,10 +16,10 @@ STANDBY = "standby"
 
 
 class MeasuredQuery(Protocol):
-    """The part of a running query that is needed here."""
+    """The part of a running query that is used here."""
 
     def metrics(self) -> str:
-        """All metrics in Prometheus' text format; nothing while it does not run."""
+        """All metrics in Prometheus' text format; empty while it is not running."""
         ...
 
     def describe(self) -> str:
@@ -38,14 +38,14 @@ class StorePosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryMetrics:
-    """What one query has counted since it was started."""
+    """The counts of one query since its start."""
 
     read: Mapping[str, int] = field(default_factory=dict)
     written: Mapping[str, int] = field(default_factory=dict)
     failed: int = 0
-    last_ms: int = 0  # the newest time that a record had
+    last_ms: int = 0  # the newest timestamp of a record
     stores: tuple[StorePosition, ...] = ()
-    # Topics' partitions and stores, of tasks that process and of those that only follow.
+    # The topics' partitions and stores of active tasks, and of standbys.
     inputs: frozenset[tuple[str, int]] = frozenset()
     standbys: frozenset[tuple[str, int]] = frozenset()
 
@@ -59,7 +59,7 @@ class Sample(NamedTuple):
 
 
 def query_metrics(query: MeasuredQuery) -> QueryMetrics:
-    """What a query has counted; all zero while it does not run."""
+    """The counts of a query; all zero while it is not running."""
     found = list(samples(query.metrics()))
     if not found:
         return QueryMetrics()
@@ -98,7 +98,7 @@ def query_metrics(query: MeasuredQuery) -> QueryMetrics:
 
 
 def samples(page: str) -> Iterator[Sample]:
-    """The values of a page; what is none of ours is left out."""
+    """The values of a page; other metrics are skipped."""
     for line in page.splitlines():
         match = SAMPLE.fullmatch(line)
         if match is not None:

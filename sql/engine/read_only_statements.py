@@ -45,7 +45,7 @@ class ReadOnlyStatements:
         return self.commands.state
 
     def descriptions(self) -> Descriptions:
-        """The descriptions of sources and queries, as they are now."""
+        """The current descriptions of sources and queries."""
         runtimes = {name: each.runtime for name, each in self.commands.running.items()}
         host = self.config.address
         return Descriptions(

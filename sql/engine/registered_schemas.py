@@ -1,4 +1,4 @@
-"""Registered schemas: the columns that statements leave to a registry, now and when replayed."""
+"""Registered schemas: columns that statements take from a registry, now and when replayed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,10 +26,9 @@ def subject_of(topic: str, *, is_key: bool) -> str:
 
 @dataclass(slots=True)
 class StatementSchemas:
-    """What one statement asks of a registry; remembers the answers, so that they can be logged.
+    """The registry's responses for one statement; they are logged with the command.
 
-    A statement that is replayed gets the answers of its first time: the registry may have other
-    schemas by now.
+    A replayed statement gets the logged responses: the registry may have other schemas now.
     """
 
     registry: SchemaRegistry | None
@@ -39,15 +38,15 @@ class StatementSchemas:
     def columns(
         self, topic: str, format_: FormatInfo, *, is_key: bool
     ) -> tuple[Column, ...] | None:
-        """The columns of a topic's schema, or of the schema with the format's id; None if none."""
+        """The columns of a topic's schema, or of the format's schema id; None if there is none."""
         side = "key" if is_key else "value"
         if side in self.logged:
             return _columns_of(self.logged[side])
-        found = self._registered(topic, format_, is_key=is_key)
-        if found is not None:
-            fields = tuple(Field(each.name, each.type) for each in found)
+        result = self._registered(topic, format_, is_key=is_key)
+        if result is not None:
+            fields = tuple(Field(each.name, each.type) for each in result)
             self.answers[side] = str(StructType(fields))
-        return found
+        return result
 
     def _registered(
         self, topic: str, format_: FormatInfo, *, is_key: bool
@@ -87,7 +86,7 @@ def _columns_of(text: str) -> tuple[Column, ...]:
 
 
 def register_schemas(info: SourceInfo, registry: SchemaRegistry | None) -> None:
-    """Register the schemas of a source's keys and values, unless the topic has some already."""
+    """Register the schemas of a source's keys and values, unless the topic already has some."""
     for format_, columns, is_key in (
         (info.key_format, info.schema.key, True),
         (info.value_format, info.schema.value, False),

@@ -17,20 +17,20 @@ QUERY_COMPLETED = "Query Completed"
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """A column of a result; `is_key` only where clients see it."""
+    """A column of a result; `is_key` only if clients see it."""
 
     name: str
     type: DataType
     is_key: bool = False
 
     def __str__(self) -> str:
-        """As headers show it."""
+        """As in headers."""
         return f"`{self.name}` {self.type}{' KEY' if self.is_key else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One row; a tombstone says that a table's row is gone, and has only its key."""
+    """One row; a tombstone is a deleted row of a table, and has only its key."""
 
     values: Row
     tombstone: bool = False
@@ -46,7 +46,7 @@ class QueryResult(Protocol):
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
-        """What its rows have."""
+        """The columns of its rows."""
         ...
 
     @property
@@ -56,20 +56,20 @@ class QueryResult(Protocol):
 
     @property
     def is_push(self) -> bool:
-        """Whether rows come until someone stops it."""
+        """Whether rows arrive until it is stopped."""
         ...
 
     def rows(self) -> Iterator[ResultRow]:
-        """The rows, once; raises what ended the query if it was an error."""
+        """The rows, once; raises the error that ended the query."""
         ...
 
     def poll(self, timeout_ms: int) -> ResultRow | None:
-        """The next row if it comes in time; None at the end, too."""
+        """The next row, if it arrives in time; also None at the end."""
         ...
 
     @property
     def done(self) -> bool:
-        """Whether no more rows will come."""
+        """Whether no more rows will arrive."""
         ...
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class QueryResult(Protocol):
 
 
 def schema_text(columns: tuple[ResultColumn, ...]) -> str:
-    """The columns as the header of /query shows them."""
+    """The columns as in the header of /query."""
     return ", ".join(map(str, columns))
 
 
@@ -86,7 +86,7 @@ class RowQueue:
     """A bounded queue of rows between a query and its reader; the query waits while it is full."""
 
     def __init__(self, clock: Clock, capacity: int) -> None:
-        """At most `capacity` rows wait."""
+        """At most `capacity` rows are queued."""
         self._clock = clock
         self._capacity = capacity
         self._rows: deque[ResultRow] = deque()
@@ -106,7 +106,7 @@ class RowQueue:
             return True
 
     def offer(self, row: ResultRow) -> None:
-        """Add a row without waiting; a reader that is too slow loses its query, not others."""
+        """Add a row without waiting; if the reader is too slow, its query is terminated."""
         with self._changed:
             if self._ended:
                 return
@@ -122,7 +122,7 @@ class RowQueue:
         )
 
     def end(self, error: BaseException | None = None) -> None:
-        """Say that no more rows come; those that are there can still be taken."""
+        """Mark the end of the rows; queued rows can still be read."""
         with self._changed:
             if not self._ended:
                 self._ended = True
@@ -130,13 +130,13 @@ class RowQueue:
             self._changed.notify_all()
 
     def drop(self) -> None:
-        """End, and discard waiting rows."""
+        """End, and discard queued rows."""
         with self._changed:
             self._rows.clear()
         self.end()
 
     def take(self, timeout_ms: int | None = None) -> ResultRow | None:
-        """The next row; None when the time is up or no more come. An error is raised last."""
+        """The next row; None on a timeout or at the end. An error is raised after all rows."""
         with self._changed:
             deadline_ms = None if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
             while not self._rows and not self._ended:
@@ -154,21 +154,21 @@ class RowQueue:
 
     @property
     def done(self) -> bool:
-        """Whether there are no rows, and none will come."""
+        """Whether there are no rows, and none will arrive."""
         with self._changed:
             return self._ended and not self._rows
 
 
 @dataclass(slots=True)
-class FoundRows:
+class PullRows:
     """Rows of a pull query: an iterator that ends by itself; see QueryResult."""
 
     query_id: str
     columns: tuple[ResultColumn, ...]
     found: Iterator[Row]
     limit: int | None = None
-    # Streams say at their end why it is; tables do not.
-    says_end: bool = False
+    # The results of streams end with the reason; those of tables do not.
+    has_final_message: bool = False
     taken: int = 0
     ended: bool = False
 
@@ -180,7 +180,7 @@ class FoundRows:
     @property
     def final_message(self) -> str | None:
         """The final message."""
-        if not self.says_end:
+        if not self.has_final_message:
             return None
         reached = self.limit is not None and self.taken >= self.limit
         return LIMIT_REACHED if reached else QUERY_COMPLETED
@@ -204,9 +204,9 @@ class FoundRows:
 
     @property
     def done(self) -> bool:
-        """Whether the end was met."""
+        """Whether the end was reached."""
         return self.ended
 
     def close(self) -> None:
-        """Nothing runs."""
+        """Do nothing."""
         self.ended = True

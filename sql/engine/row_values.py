@@ -1,4 +1,4 @@
-"""Values as JSON has them: by their types, prepared once for each query.
+"""Values as JSON: conversions by type, prepared once per query.
 
 Times, bytes, NaN and infinities are strings; the caller chooses the type of decimals.
 """
@@ -24,14 +24,14 @@ from sql.datatypes import (
     StructType,
 )
 
-# Any: values of all types; which they are is known by the column.
+# Any: values of all types; the column determines the type.
 Preparing = Callable[[Any], object]
 
 
 def row_preparation(
     types: Iterable[DataType], decimals: Preparing | None = None
 ) -> Callable[[Sequence[object]], list[object]]:
-    """From rows to values of JSON; `decimals`: what becomes of them, if they do not stay."""
+    """A function from rows to JSON values; `decimals` converts decimals, if given."""
     preparations = [_preparation(each, decimals) for each in types]
     places = [(index, each) for index, each in enumerate(preparations) if each is not None]
 
@@ -46,7 +46,7 @@ def row_preparation(
 
 
 def _preparation(type_: DataType, decimals: Preparing | None) -> Preparing | None:
-    """What makes a value that is not null ready to be written; None if it is ready."""
+    """The conversion of a value that is not null; None if there is none."""
     match type_:
         case DecimalType():
             return decimals
@@ -120,10 +120,10 @@ def _struct(type_: StructType, decimals: Preparing | None) -> Preparing:
     fields = [(each.name, _preparation(each.type, decimals)) for each in type_.fields]
 
     def prepare(struct: dict[str, object]) -> dict[str, object]:
-        found = {}
+        result = {}
         for name, preparing in fields:
             value = struct.get(name)
-            found[name] = value if value is None or preparing is None else preparing(value)
-        return found
+            result[name] = value if value is None or preparing is None else preparing(value)
+        return result
 
     return prepare

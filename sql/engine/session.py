@@ -1,4 +1,4 @@
-"""SqlSession: the settings and variables that one user has set, on top of the server's."""
+"""SqlSession: the settings and variables that a user has set, in addition to the server's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class SqlSession:
         properties: Mapping[str, object] | None = None,
         variables: Mapping[str, object] | None = None,
     ) -> "SqlSession":
-        """A session of what a request brings; settings are checked."""
+        """A session with the settings and variables of a request; settings are validated."""
         made = SqlSession()
         for name, value in (properties or {}).items():
             made.set_property(config, name, value)
@@ -40,11 +40,11 @@ class SqlSession:
         return made
 
     def copy(self) -> "SqlSession":
-        """A session to try statements in."""
+        """A copy, for preparing statements."""
         return SqlSession(dict(self.properties), dict(self.variables))
 
     def set_property(self, config: SqlConfig, name: str, value: object) -> None:
-        """SET; refused if the setting is unknown or not the session's."""
+        """SET; refused if the setting is unknown or must not be set in a session."""
         found = converted(name, value)
         config.check_override(name)
         self.properties[name] = found
@@ -61,7 +61,7 @@ class SqlSession:
                 refuse_without_effect(name, value)
                 self.set_property(config, name, value)
             case UnsetProperty(name=name):
-                plain_name(name)  # refuses what is unknown
+                plain_name(name)  # refuses unknown settings
                 self.properties.pop(name, None)
             case DefineVariable(name=name, value=value):
                 self.variables[name.upper()] = value
@@ -72,7 +72,7 @@ class SqlSession:
                     )
 
     def substituted(self, config: SqlConfig, text: str, start: Position | None = None) -> str:
-        """A statement with the values of the session's variables; `start` is its place."""
+        """A statement with the values of the session's variables; `start` is its position."""
         if not config.with_session(self.properties).flag(SUBSTITUTION):
             return text
         return substitute(text, self.variables, start=start)

@@ -1,4 +1,4 @@
-"""SqlConfig: settings of a server by ksqlDB's names, with its defaults; sessions override some."""
+"""SqlConfig: settings of a server, with ksqlDB's names and defaults; sessions override some."""
 
 import difflib
 from collections.abc import Iterator, Mapping
@@ -23,24 +23,24 @@ CHOICES = {
     "spark.expressions": ("python", "spark"),
     SETTING: (PER_RECORD, PER_BATCH),
 }
-# What would keep strangers out of ksqlDB, and the values that do not ask for it.
+# Settings that restrict access to ksqlDB, and the values that disable them.
 PROTECTING: Mapping[str, tuple[str, ...]] = {
     "ksql.authentication.plugin.class": ("",),
     "ksql.access.validator.enable": ("auto", "off"),
 }
 
-# What a session may override with SET, and the defaults. None: no default.
+# Settings that a session may override with SET, and their defaults. None: no default.
 EDITABLE: Mapping[str, object] = {
-    "engine": NATIVE,  # what persistent queries run on
-    SETTING: PER_RECORD,  # whether Spark emits each change, or only the last one of a batch
+    "engine": NATIVE,  # the engine of persistent queries
+    SETTING: PER_RECORD,  # whether Spark emits each change, or only the last one per batch
     "spark.trigger.ms": 0,  # the interval between batches; 0: start when the last has ended
-    "spark.connector": "auto",  # what reads topics: Spark's own connector if it is there, or ours
-    "spark.expressions": "python",  # what computes filters and projections; see stateless.py
-    # How much a batch may read; 0: all that is there. A batch must be done within a transaction.
+    "spark.connector": "auto",  # reads topics: Spark's if it is available, or Millstream's
+    "spark.expressions": "python",  # where filters and projections are computed; see stateless.py
+    # The maximum size of a batch; 0: no limit. A batch must complete within a transaction.
     "spark.max.offsets.per.trigger": OFFSETS_PER_TRIGGER,
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": None,
-    # Unset: each format as it does by itself, which is not the same as saying "true".
+    # Unset: the format's default, which differs from an explicit "true".
     "ksql.persistence.wrap.single.values": None,
     "ksql.output.topic.name.prefix": "",
     "ksql.create.or.replace.enabled": True,
@@ -77,9 +77,9 @@ EDITABLE: Mapping[str, object] = {
     "ksql.nested.error.set.null": True,
     "ksql.json_sr.converter.deserializer.enabled": True,
 }
-# True or false once they are set; a default of None does not tell.
+# Settings that are booleans when set; a default of None does not show it.
 UNSET_FLAGS = frozenset({"ksql.persistence.wrap.single.values"})
-# What only the server's start decides.
+# Settings that are fixed when the server starts.
 FIXED: Mapping[str, object] = {
     "ksql.service.id": "default_",
     "ksql.internal.topic.replicas": -1,
@@ -129,15 +129,15 @@ FIXED: Mapping[str, object] = {
     "ksql.access.validator.enable": "auto",
     "ksql.authentication.plugin.class": "",
     "ksql.advertised.listener": "",
-    # Ours: more names under which clients reach the server, with commas.
+    # Millstream's own: additional names of the server for clients, separated by commas.
     "ksql.allowed.hosts": "",
     "listeners": "http://0.0.0.0:8088",
-    # Any other setting of Spark is given to the session as it is.
+    # Any other setting of Spark is passed to the session unchanged.
     "spark.master": "auto",
     "spark.bounded": False,
     "spark.checkpoints": "",
 }
-# Of the topologies; sessions may override them, with the prefix "ksql.streams." or without.
+# Settings of topologies; sessions may override them, with or without the prefix "ksql.streams.".
 STREAMS_DEFAULTS: Mapping[str, object] = {
     "auto.offset.reset": "latest",
     "cache.max.bytes.buffering": 10 * 1024 * 1024,
@@ -146,8 +146,8 @@ STREAMS_DEFAULTS: Mapping[str, object] = {
     "num.stream.threads": 1,
     "processing.guarantee": "at_least_once",
 }
-# What a query computes or writes depends on these, so it keeps those of its statement. All others
-# say how a server works, and a query takes them from the server that it runs on.
+# The results of a query depend on these settings, so it keeps those of its statement. All others
+# affect how a server works, and apply to the queries that run on it.
 QUERY_SETTINGS = frozenset(
     {
         "spark.expressions",
@@ -186,7 +186,7 @@ NOT_OF_SESSIONS = frozenset({"application.id", "state.dir", "bootstrap.servers",
 
 
 class SqlConfig(Mapping[str, object]):
-    """The settings of a server, overridden or not; unknown names are refused.
+    """The settings of a server, possibly overridden; unknown names are refused.
 
     >>> SqlConfig({"ksql.service.id": "shop_"})["ksql.service.id"]
     'shop_'
@@ -201,7 +201,7 @@ class SqlConfig(Mapping[str, object]):
             self._given.setdefault("auto.offset.reset", "earliest")
 
     def __getitem__(self, name: str) -> object:
-        """The value of a setting; of streams without the prefix."""
+        """The value of a setting; settings of streams without the prefix."""
         if name in self._given:
             return self._given[name]
         for defaults in (EDITABLE, FIXED, STREAMS_DEFAULTS):
@@ -210,16 +210,16 @@ class SqlConfig(Mapping[str, object]):
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        """All names that have a value or a default."""
+        """All names with a value or a default."""
         return iter(sorted({*EDITABLE, *FIXED, *STREAMS_DEFAULTS, *self._given}))
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of names."""
         return len({*EDITABLE, *FIXED, *STREAMS_DEFAULTS, *self._given})
 
     @property
     def given(self) -> Mapping[str, object]:
-        """The settings that differ from their defaults."""
+        """The given settings, without defaults."""
         return self._given
 
     def alter(self, name: str, value: object) -> None:
@@ -227,63 +227,63 @@ class SqlConfig(Mapping[str, object]):
         self._given = {**self._given, plain_name(name): converted(name, value)}
 
     def with_session(self, overrides: Mapping[str, object]) -> "SqlConfig":
-        """The settings under a session's overrides."""
+        """The settings with a session's overrides."""
         if not overrides:
             return self
         return SqlConfig({**self._given, **overrides})
 
     @property
     def kept(self) -> dict[str, object]:
-        """The settings that a query keeps, as they are now; defaults may change, too."""
+        """The settings that a query keeps, with their current values; defaults may change, too."""
         return {name: self[name] for name in self if is_query_setting(name)}
 
     def with_kept(
         self, original: Mapping[str, object], overrides: Mapping[str, object]
     ) -> "SqlConfig":
-        """The settings of a query: those it keeps as they were, all others as they are now."""
+        """The settings of a query: its kept values, and the current values of all others."""
         if not original:
             return self.with_session(overrides)
         now = {name: value for name, value in self._given.items() if not is_query_setting(name)}
         return SqlConfig({**now, **original, **overrides})
 
     def text(self, name: str) -> str:
-        """A setting that is text."""
+        """A string setting."""
         return str(self[name])
 
     def whole(self, name: str) -> int:
-        """A setting that is a whole number."""
+        """An integer setting."""
         value = self[name]
         assert isinstance(value, int), name
         return value
 
     def flag(self, name: str) -> bool:
-        """A setting that is true or false."""
+        """A boolean setting."""
         return bool(self[name])
 
     @property
     def address(self) -> str:
-        """Where other servers reach this one: "host:port"."""
+        """The address of this server for other servers: "host:port"."""
         given = self.text("ksql.advertised.listener") or self.text("listeners").split(",")[0]
         return given.split("://")[-1].rstrip("/")
 
     @property
     def host_names(self) -> list[str]:
-        """Names under which clients may reach this server, besides the address where it listens."""
+        """Additional names of this server for clients, besides its address."""
         advertised = urlsplit(f"//{self.address}").hostname
         return [*self.text("ksql.allowed.hosts").split(","), advertised or ""]
 
     def streams_settings(self) -> dict[str, object]:
-        """What a StreamsApp is given: settings of streams and of its clients."""
+        """The settings for a StreamsApp: those of streams and of its clients."""
         return for_streams({name: self[name] for name in self if not is_of_ksql(name)})
 
     @property
     def without_effect(self) -> dict[str, str]:
-        """Settings that were given and do nothing, with what to use instead."""
+        """Given settings that have no effect, with an alternative."""
         found = {name: _instead_of(name, value) for name, value in self._given.items()}
         return {name: instead for name, instead in found.items() if instead is not None}
 
     def spark_settings(self) -> dict[str, str]:
-        """What Spark's session is given: settings of Spark that are none of ours."""
+        """The settings for Spark's session, without Millstream's own."""
         return {
             name: str(value)
             for name, value in self._given.items()
@@ -306,7 +306,7 @@ DENYLIST = "ksql.properties.overrides.denylist"
 
 
 def is_of_server(name: str) -> bool:
-    """Whether only the server's start decides a setting; all sessions share one of Spark."""
+    """Whether a setting is fixed when the server starts; all sessions share a Spark session."""
     return name in FIXED or (name.startswith(SPARK_PREFIX) and name not in EDITABLE)
 
 
@@ -316,12 +316,12 @@ def is_query_setting(name: str) -> bool:
 
 
 def is_of_ksql(name: str) -> bool:
-    """Whether a setting is of the server itself, not of what it runs on."""
+    """Whether a setting is for the server itself, not for streams or Spark."""
     return name.startswith(("ksql.", SPARK_PREFIX)) or name in ("engine", "listeners")
 
 
 def plain_name(name: str) -> str:
-    """A setting's one name, without the prefix of streams; refused if there is none."""
+    """The normalized name of a setting, without the prefix of streams; unknown ones are refused."""
     plain = name[len(STREAMS_PREFIX) :] if name.startswith(STREAMS_PREFIX) else name
     if plain in EDITABLE or plain in FIXED or plain in STREAMS_DEFAULTS:
         return plain
@@ -350,7 +350,7 @@ def refuse_without_effect(name: str, value: object) -> None:
 
 
 def converted(name: str, value: object) -> object:
-    """A value as its setting must be; text becomes a number or a truth value."""
+    """A value converted to its setting's type: strings become numbers or booleans."""
     plain = plain_name(name)
     default = next(
         (each[plain] for each in (EDITABLE, FIXED, STREAMS_DEFAULTS) if plain in each), None
@@ -365,11 +365,11 @@ def converted(name: str, value: object) -> object:
     if isinstance(default, bool):
         return _flag(name, value)
     if isinstance(value, bool):
-        raise _wrong(name, value, "it must be a whole number")
+        raise _wrong(name, value, "it must be an integer")
     try:
         return int(str(value))
     except ValueError:
-        raise _wrong(name, value, "it must be a whole number") from None
+        raise _wrong(name, value, "it must be an integer") from None
 
 
 def _refuse_security(name: str, value: object) -> None:

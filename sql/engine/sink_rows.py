@@ -1,4 +1,4 @@
-"""SinkRows: a table as its topic has it, for pull queries on tables that Spark makes.
+"""SinkRows: the rows of a table from its topic, for pull queries on tables of Spark queries.
 
 A query first reads the topic to its current end, into a store on disk. The position is stored with
 the rows, so the next query, or the next process, continues from there.
@@ -26,7 +26,7 @@ from streams.state.backing import Backing, Write
 from streams.state.rocks import RocksDatabase
 
 STORE = "rows"
-PLACES = b"places"  # the fact with the next offset of each partition
+PLACES = b"places"  # the key of the next offset of each partition
 RECORD = struct.Struct(">qiq")  # before a value: timestamp, partition, offset
 POLL_MS = 50
 POLL_RECORDS = 5_000
@@ -58,7 +58,7 @@ class SinkRows:
     # --- following the topic ------------------------------------------------------------------
 
     def catch_up(self, timeout_ms: int) -> None:
-        """Read to where the topic ends now; StoreNotReady when that takes too long."""
+        """Read to the current end of the topic; StoreNotReady if that takes too long."""
         with self._lock:
             deadline_ms = self._clock.monotonic_ms() + timeout_ms
             reader = self._opened()
@@ -101,7 +101,7 @@ class SinkRows:
         places: list[TopicPartition],
         records: list[ConsumerRecord],
     ) -> None:
-        """Rows and how far they were read, in one step."""
+        """Store rows and positions atomically."""
         rows: dict[bytes, bytes | None] = {}
         for each in records:
             if each.key is not None:
@@ -113,7 +113,7 @@ class SinkRows:
         self._database.write(Write(rows={STORE: rows}, metadata={PLACES: data}))
 
     def close(self) -> None:
-        """Close the consumer and the files; the rows stay."""
+        """Close the consumer and the files; the rows are kept."""
         with self._lock:
             reader, self._consumer = self._consumer, None
             database, self._database = self._database, None
@@ -128,10 +128,10 @@ class SinkRows:
         if self._folder.is_dir():
             shutil.rmtree(self._folder)
 
-    # --- what Materialized asks of a store ----------------------------------------------------
+    # --- the store that Materialized uses -----------------------------------------------------
 
     def get(self, key: Row) -> tuple[Row, int] | None:
-        """The row of a key, and its time; of tables without windows."""
+        """The row of a key, and its timestamp; for tables without windows."""
         data = self._key.serialize(self._scan.topic, key)
         found = None if data is None else self._backing.get(data)
         return None if data is None or found is None else self._row(data, found)

@@ -2,7 +2,7 @@
 
 import re
 
-# How Python ends a trace: the type of the error, and what it says.
+# The end of a Python traceback: the type of the error, and its message.
 RAISED = re.compile(r"^(?:[a-z_]\w*\.)*(?P<type>[A-Z]\w*): (?P<what>.+)$", re.MULTILINE)
 TRACE = re.compile(r"^\s+at [\w.$/<>]+\(.*\)$|^\s*\.\.\. \d+ more$", re.MULTILINE)
 ABOUT_QUERY = "=== Streaming Query ==="  # Spark continues with offsets and the whole plan
@@ -10,7 +10,7 @@ LINES_MAX = 20
 
 
 def shown_failure(message: str) -> str:
-    """The error that a Python worker raised, if there is one; else the text without Java's trace.
+    """The error that a Python worker raised, if there is one; otherwise the message without traces.
 
     >>> shown_failure('Job aborted\\n  File "x.py", line 1\\nsql.errors.SqlError: no such topic')
     'no such topic'

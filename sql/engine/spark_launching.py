@@ -1,4 +1,4 @@
-"""SparkLauncher: from a query's plan to a query on Spark; PySpark is imported here, when asked."""
+"""SparkLauncher: creates queries on Spark; PySpark is imported here, on demand."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ FOLDER = "spark"
 
 
 def runs_on_spark(query: QueryInfo) -> bool:
-    """Whether a query runs on Spark; a SOURCE TABLE, which is only kept, never does."""
+    """Whether a query runs on Spark; a SOURCE TABLE, which is only stored, never does."""
     return query.sink is not None and query.properties.get("engine", NATIVE) == SPARK
 
 
 def table_scan(query: QueryInfo) -> Scan | None:
-    """How the table is read that a query writes; None if it writes none."""
+    """The scan of the table that a query writes; None if it writes none."""
     sink = query.sink
     if sink is None or sink.kind is not SourceKind.TABLE or not query.planned.is_table:
         return None
@@ -48,7 +48,7 @@ def _scan(source: SourceInfo) -> Scan:
 
 @dataclass(slots=True)
 class SparkLauncher:
-    """Makes queries run on Spark, on one broker and in one data directory."""
+    """Creates queries on Spark, on one broker and in one data directory."""
 
     target: Target
     registry: SchemaRegistry | None
@@ -57,10 +57,10 @@ class SparkLauncher:
     data_directory: Path
     supervisor: Supervisor
     reachable: LocalEndpoints
-    function_places: tuple[str, ...] = ()  # where other processes find users' functions
+    function_places: tuple[str, ...] = ()  # paths of user-defined functions, for other processes
 
     def check(self) -> None:
-        """Refuse to begin where Spark cannot run, and say what to install."""
+        """Refuse to start where Spark cannot run, with installation hints."""
         check_spark(self.config.text("spark.master"))
 
     def runtime(
@@ -90,7 +90,7 @@ class SparkLauncher:
         )
 
     def discard(self, application_id: str) -> None:
-        """Delete what a query that does not run has left here; a remote checkpoint stays."""
+        """Delete the local data of a query that does not run; a remote checkpoint is kept."""
         tables = self.data_directory / FOLDER / "tables"
         for folder in (Path(self._checkpoints), tables):
             remove_folder(self.machine.files, folder / application_id)
@@ -141,7 +141,7 @@ class SparkLauncher:
 
 
 def _trigger(config: SqlConfig) -> dict[str, object]:
-    """When batches begin."""
+    """The trigger of batches."""
     if config.flag("spark.bounded"):
         return {"availableNow": True}
     return {"processingTime": f"{config.whole('spark.trigger.ms')} milliseconds"}

@@ -1,4 +1,4 @@
-"""SparkProgress: what Spark says about the last batch of a query, in the parts that are shown."""
+"""SparkProgress: the shown parts of Spark's report on the last batch of a query."""
 
 import ast
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SparkProgress:
-    """How far a query on Spark is; clients of ksqlDB leave out what they do not know."""
+    """The progress of a query on Spark; clients of ksqlDB ignore unknown members."""
 
     engine: str
     batch_id: int
@@ -17,7 +17,7 @@ class SparkProgress:
     input_rows: int
     input_rows_per_second: float
     processed_rows_per_second: float
-    # Offsets that the sources have and the batch did not read; None if Spark does not say.
+    # Offsets of the sources that the batch did not read; None if Spark does not report them.
     offsets_behind: int | None
 
     @property
@@ -30,9 +30,9 @@ class SparkProgress:
         )
 
 
-# Any, here and below: the members of Spark's report are of all kinds.
+# Any, here and below: the members of Spark's report have many types.
 def spark_progress(report: Mapping[str, Any]) -> SparkProgress | None:
-    """The parts of a report as PySpark gives it; None if there was no batch yet."""
+    """The parts of PySpark's report; None if there was no batch yet."""
     if report.get("batchId") is None:
         return None
     sources = report.get("sources") or ()
@@ -48,25 +48,25 @@ def spark_progress(report: Mapping[str, Any]) -> SparkProgress | None:
 
 
 def _rate(found: Any) -> float:
-    """A rate; Spark says NaN or infinite of batches that took no time."""
+    """A rate; Spark reports NaN or infinity for batches that took no time."""
     rate = float(found or 0)
     return rate if 0 <= rate < float("inf") else 0.0
 
 
 def _behind(sources: Any) -> int | None:
-    found = None
+    result = None
     for each in sources:
         end, latest = _tree(each.get("endOffset")), _tree(each.get("latestOffset"))
         if end is None or latest is None:
             continue
         read = dict(_places(end))
         left = (max(0, at - read.get(place, at)) for place, at in _places(latest))
-        found = (found or 0) + sum(left)
-    return found
+        result = (result or 0) + sum(left)
+    return result
 
 
 def _tree(offset: Any) -> Mapping[str, Any] | None:
-    """Offsets by topic and partition: an object, or its text as JSON or, over Connect, Python's."""
+    """Offsets by topic and partition: an object, or its JSON or, with Connect, Python's repr."""
     if isinstance(offset, str):
         try:
             offset = json.loads(offset)

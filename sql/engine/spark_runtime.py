@@ -1,7 +1,7 @@
 """SparkRuntime: a persistent query on Spark, behind the same interface as a native one.
 
 Starting takes seconds, so it happens in a background thread: the caller does not wait.
-A bounded query is not started before it is its turn; see bounded.py.
+A bounded query is only started in its turn; see bounded.py.
 """
 
 import logging
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOOK_MS = 1_000  # how often it is looked whether Spark still runs the query
+CHECK_MS = 1_000  # the interval of checks whether Spark still runs the query
 CATCH_UP_MS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class SparkParts:
-    """What a query on Spark is made of; `build` is called at each start."""
+    """The parts of a query on Spark; `build` is called at each start."""
 
     application_id: str
     build: "Callable[[], SparkQuery]"
     describe: Callable[[], str]
     checkpoint: Path | str
-    rows: SinkRows | None  # of the table that it makes, if it makes one
+    rows: SinkRows | None  # of its table, if it creates one
     bounded: bool = False
 
 
@@ -80,7 +80,7 @@ class SparkRuntime:
 
     @property
     def application_id(self) -> str:
-        """The group whose offsets are committed, and the beginning of internal topics' names."""
+        """The group whose offsets are committed, and the prefix of internal topics."""
         return self._parts.application_id
 
     @property
@@ -100,7 +100,7 @@ class SparkRuntime:
     # --- start and end ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, or continue from the checkpoint; a failure is recorded, not raised."""
+        """Start, or continue from the checkpoint; a failure is recorded, not raised."""
         with self._changed:
             self._wanted = True
             if self._parts.bounded or not self._may_start:
@@ -118,7 +118,7 @@ class SparkRuntime:
         try:
             query = self._parts.build()
             query.start()
-        except Exception as error:  # whatever Spark raises is a failure of this query alone
+        except Exception as error:  # a failure in Spark only affects this query
             with self._changed:
                 self._starting = False
                 if self._wanted:
@@ -129,18 +129,18 @@ class SparkRuntime:
             if self._wanted and not self._paused:
                 self._query = query
                 self._starting = False
-                self._supervisor.after(LOOK_MS, lambda: self._look(query))
+                self._supervisor.after(CHECK_MS, lambda: self._check(query))
                 self._changed.notify_all()
                 return
-        # It was stopped or paused while it started.
+        # It was stopped or paused during its start.
         _stop(query)
         with self._changed:
             self._starting = False
             self._changed.notify_all()
-            if self._may_start:  # and then resumed
+            if self._may_start:  # it was resumed in the meantime
                 self.start()
 
-    def _look(self, query: "SparkQuery") -> None:
+    def _check(self, query: "SparkQuery") -> None:
         """Detect that Spark's query has failed, or that Spark is gone."""
         with self._changed:
             if self._query is not query:
@@ -148,12 +148,12 @@ class SparkRuntime:
             try:
                 active = query.is_active
                 message = None if active else query.error
-            except Exception as error:  # Py4J's errors for a JVM that has died are of all types
+            except Exception as error:  # Py4J has no common error for a dead JVM
                 active, message = False, f"Spark does not respond: {error}"
             if active:
                 if self.progress is not None:
                     self._restarts.attempts = 0
-                self._supervisor.after(LOOK_MS, lambda: self._look(query))
+                self._supervisor.after(CHECK_MS, lambda: self._check(query))
                 return
             self._query = None
             shown = shown_failure(message or "Spark ended the query")
@@ -179,7 +179,7 @@ class SparkRuntime:
             self._parts.rows.close()
 
     def _end(self) -> None:
-        """Stop Spark's query, also one that is just being started."""
+        """Stop Spark's query, even if it is still starting."""
         with self._changed:
             while self._starting:
                 self._clock.wait(self._changed, None)
@@ -195,13 +195,13 @@ class SparkRuntime:
             self.stop()
             if self._parts.rows is not None:
                 self._parts.rows.discard()
-        except Exception:  # what it has left is deleted all the same
+        except Exception:  # its data is deleted anyway
             logger.exception("query %s did not stop cleanly", self.application_id)
         remove_folder(self._files, Path(self._parts.checkpoint))
         discard_applications(self._target, [self.application_id])
 
     def pause(self) -> None:
-        """Stop Spark's query; the checkpoint stays."""
+        """Stop Spark's query; the checkpoint is kept."""
         with self._changed:
             self._paused = True
         self._end()
@@ -224,43 +224,43 @@ class SparkRuntime:
                 self._clock.wait(self._changed, left_ms)
             return self._query is not None
 
-    # --- what is there, at once ---------------------------------------------------------------
+    # --- bounded runs -------------------------------------------------------------------------
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it processes what is there when it is its turn, and ends."""
+        """Whether it processes the existing records in its turn, and ends."""
         return self._parts.bounded and self._wanted and not self._paused
 
     def begin_bounded(self) -> None:
-        """Begin with what is there now; failures are raised."""
+        """Start processing the existing records; failures are raised."""
         query = self._parts.build()
         try:
             query.start()
         except MillstreamError:
             raise
-        except Exception as error:  # whatever Spark raises
+        except Exception as error:  # any error of Spark
             raise SqlError(shown_failure(str(error))) from error
         with self._changed:
             self._query = query
 
     def is_bounded_done(self) -> bool:
-        """Whether it has ended; its failure is raised."""
+        """Whether it has ended; raises its failure."""
         query = self._query
         if query is None or query.is_active:
             return query is None
         progress, message = self.progress, query.error
-        _stop(query)  # it has ended; what it has left in Spark goes, too
+        _stop(query)  # it has ended; this releases its resources in Spark
         with self._changed:
             self._query, self._last = None, progress
         if message is not None:
             raise SqlError(shown_failure(message))
         return True
 
-    # --- what is asked ------------------------------------------------------------------------
+    # --- queries on its state -----------------------------------------------------------------
 
     # Any: SinkRows here, see Materialized.
     def stores(self, name: str) -> list[Any]:
-        """The rows of the table that the query writes, as its topic has them now."""
+        """The current rows of the query's table, from its topic."""
         rows = self._parts.rows
         if rows is None:
             raise StoreNotReady(f'there is no store "{name}": the query does not create a table')
@@ -272,18 +272,18 @@ class SparkRuntime:
         return []
 
     def metrics(self) -> str:
-        """Rates are Spark's; see `progress`."""
+        """Empty: `progress` has Spark's rates."""
         return ""
 
     @property
     def progress(self) -> SparkProgress | None:
-        """What Spark says about the last batch; None before the first, or if Spark is gone."""
+        """Spark's report on the last batch; None before the first, or if Spark has died."""
         query = self._query
         if query is None:
             return self._last
         try:
             return spark_progress(query.progress)
-        except Exception as error:  # as in `_look`, which will notice
+        except Exception as error:  # as in `_check`, which will detect it
             logger.debug("cannot get the progress of %s: %s", self.application_id, error)
             return self._last
 
@@ -295,5 +295,5 @@ class SparkRuntime:
 def _stop(query: "SparkQuery") -> None:
     try:
         query.stop()
-    except Exception as error:  # a JVM that has died has stopped the query, too
+    except Exception as error:  # if the JVM has died, the query has stopped, too
         logger.warning("Spark did not respond when a query was stopped: %s", error)

@@ -1,6 +1,6 @@
-"""Settings of streams and their clients: which queries get, and which have no effect here.
+"""Settings of streams and their clients: those that queries use, and those without effect.
 
-A setting of a client without a prefix goes to all clients that know it, as in Kafka Streams.
+A client setting without a prefix applies to all clients that have it, as in Kafka Streams.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ CLIENT_NAMES = frozenset(
         "retry.backoff.ms",
     }
 )
-# Known names that do nothing, and what to use instead.
+# Known settings without effect, and alternatives.
 WITHOUT_EFFECT: Mapping[str, str] = {
     "application.id": "each query has its own, prefixed with ksql.service.id",
     "application.server": "set ksql.advertised.listener",
@@ -59,7 +59,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 
 
 def _names(*classes: type[object]) -> frozenset[str]:
-    # Each class is a dataclass, which mypy does not see in type[object].
+    # Each class is a dataclass, which mypy does not know for type[object].
     return frozenset(
         item.name.replace("_", ".")
         for each in classes
@@ -74,23 +74,23 @@ SCOPES = {
 
 
 def is_of_streams(name: str) -> bool:
-    """Whether a setting is of streams or their clients; the name is without ksql.streams."""
+    """Whether a setting is for streams or their clients; the name is without ksql.streams."""
     snake = name.replace(".", "_")
     return snake in STREAMS_NAMES or name in CLIENT_NAMES or name.startswith(CLIENT_PREFIXES)
 
 
 def for_streams(settings: Mapping[str, object]) -> dict[str, object]:
-    """What a StreamsApp is given of all settings."""
-    found: dict[str, object] = {}
+    """The settings for a StreamsApp."""
+    result: dict[str, object] = {}
     for name, value in settings.items():
         if name in WITHOUT_EFFECT:
             continue
         if name in CLIENT_NAMES:
             for prefix, names in SCOPES.items():
                 if name in names:
-                    found.setdefault(f"{prefix}{name}", value)
+                    result.setdefault(f"{prefix}{name}", value)
         elif name.startswith(CLIENT_PREFIXES):
-            found[name] = value
+            result[name] = value
         elif name.replace(".", "_") in STREAMS_NAMES or name in OLD_NAMES:
-            found[name.replace(".", "_")] = value
-    return found
+            result[name.replace(".", "_")] = value
+    return result

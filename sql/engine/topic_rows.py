@@ -22,7 +22,7 @@ SILENT_POLLS_MAX = 600
 
 
 def records_to_end(target: Target, topic: str) -> Iterator[ConsumerRecord]:
-    """The committed records of a topic, up to where it ends now."""
+    """The committed records of a topic, up to its current end."""
     with consumer(target, client_id="millstream-sql", isolation_level="read_committed") as reader:
         places = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
         reader.assign(places)
@@ -38,14 +38,14 @@ def records_to_end(target: Target, topic: str) -> Iterator[ConsumerRecord]:
             for record in records:
                 if record.offset < ends[TopicPartition(topic, record.partition)]:
                     yield record
-            # Markers of transactions move the position without giving a record.
+            # Markers of transactions advance the position without returning a record.
             left = {place for place in left if reader.position(place) < ends[place]}
 
 
 def row_reader(
     scan: Scan, registry: SchemaRegistry | None
 ) -> Callable[[ConsumerRecord], Row | None]:
-    """From a record to the row that a Scan gives; None for what cannot be read, or has none."""
+    """A function from records to rows of a Scan; None for unreadable records, and without a row."""
     key = key_serde(scan.key_format, scan.shape.key, registry, scan.shape.window)
     value = value_serde(scan.value_format, scan.value, registry)
     headers = [_header(each) for each in scan.headers]

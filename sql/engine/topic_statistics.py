@@ -1,4 +1,4 @@
-"""Statistics: what the queries of this server have read from a topic and written to it.
+"""Statistics: counts of records that the queries of this server read from and write to a topic.
 
 Counts are those of running queries. Rates are computed from two snapshots of them, the older one
 within the window of ksqlDB's rates. The time of the last message is the record's timestamp.
@@ -15,15 +15,15 @@ from sql.engine import entities as en
 from sql.engine.query_metrics import MeasuredQuery, QueryMetrics, query_metrics
 
 WINDOW_MS = 100_000
-BETWEEN_MS = 250  # two snapshots are at least so far apart
+BETWEEN_MS = 250  # the minimum time between two snapshots
 SNAPSHOTS_MAX = 20
 NOT_KNOWN = "n/a"
-TIME_MAX_MS = 253_402_300_799_999  # of year 9999; records may say anything
+TIME_MAX_MS = 253_402_300_799_999  # of year 9999; records may contain any number
 
 
 @dataclass(frozen=True, slots=True)
 class CounterSnapshot:
-    """What a query had counted at some time."""
+    """The counts of a query at some time."""
 
     at_ms: int
     found: QueryMetrics
@@ -31,14 +31,14 @@ class CounterSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One number about a topic, and when it last changed."""
+    """One statistic of a topic, and when it last changed."""
 
     name: str
     value: float
     last_ms: int
 
     def __str__(self) -> str:
-        """As ksqlDB writes it."""
+        """The format of ksqlDB."""
         digits = 0 if self.value == round(self.value) else 2
         return f"{self.name:>16}:{self.value:10.{digits}f} "
 
@@ -70,7 +70,7 @@ class Statistics:
         self._snapshots: dict[str, deque[CounterSnapshot]] = {}
 
     def of(self, topic: str, queries: Mapping[str, MeasuredQuery]) -> TopicStatistics:
-        """What some queries, by their ids, have done with a topic."""
+        """The statistics of a topic, from some queries by their ids."""
         if not queries:
             return TopicStatistics()
         with self._lock:
@@ -94,7 +94,7 @@ class Statistics:
         return len(snapshots) > 1
 
     def keep(self, names: Iterable[str]) -> None:
-        """Forget all other queries."""
+        """Remove all other queries."""
         with self._lock:
             self._snapshots = {
                 name: self._snapshots[name] for name in names if name in self._snapshots
@@ -131,14 +131,14 @@ def _statistics(topic: str, queries: list[list[CounterSnapshot]]) -> TopicStatis
 def _sums(
     queries: list[list[CounterSnapshot]], count: Callable[[QueryMetrics], int]
 ) -> tuple[int, float]:
-    """The sum of a count over queries, and how much it grows in a second."""
+    """The sum of a count over queries, and its rate per second."""
     total, rate = 0, 0.0
     for snapshots in queries:
         first, last = snapshots[0], snapshots[-1]
         total += count(last.found)
         elapsed_ms = last.at_ms - first.at_ms
         grown = count(last.found) - count(first.found)
-        if elapsed_ms > 0 and grown > 0:  # a query that began again counts from zero
+        if elapsed_ms > 0 and grown > 0:  # a restarted query counts from zero
             rate += grown * 1000 / elapsed_ms
     return total, rate
 
@@ -161,7 +161,7 @@ def _time_text(time_ms: int) -> str:
 
 
 def of_host(found: Iterable[Statistic], address: str) -> tuple[en.HostStatistic, ...]:
-    """Statistics with the host that they are of."""
+    """Statistics with their host."""
     name, _, port = address.rpartition(":")
     host = en.HostInfo(name, int(port) if port.isdecimal() else 0)
     return tuple(en.HostStatistic(host, each.name, each.value, each.last_ms) for each in found)

@@ -43,7 +43,7 @@ class Topics:
             closing.close()
 
     def shape(self, name: str) -> TopicShape | None:
-        """The size of a topic; None if there is none."""
+        """The size of a topic; None if it does not exist."""
         return self._shape(self._administration, name)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -64,17 +64,17 @@ class Topics:
         configs: Mapping[str, str] | None = None,
     ) -> TopicShape:
         """Create a topic if it does not exist; an existing one must have the required size."""
-        found = self.shape(name)
-        if found is None:
+        result = self.shape(name)
+        if result is None:
             self._create(self._administration, name, partitions, replicas, configs or {})
-            found = self.shape(name)
-            assert found is not None, "the topic was just created"
-            return found
-        check_size(name, found, partitions=partitions, replicas=replicas)
-        return found
+            result = self.shape(name)
+            assert result is not None, "the topic was just created"
+            return result
+        check_size(name, result, partitions=partitions, replicas=replicas)
+        return result
 
     def delete(self, name: str) -> None:
-        """Delete a topic; one that is gone already is fine."""
+        """Delete a topic; a missing topic is ignored."""
         error = self._administration.delete_topics([name]).errors.get(name)
         if error is not None and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise StatementFailed(
@@ -82,20 +82,20 @@ class Topics:
             )
 
     def readers(self) -> dict[str, dict[str, int]]:
-        """The consumers of each topic: groups, with the number of their members that read it."""
-        found: dict[str, dict[str, int]] = {}
+        """The consumers of each topic: groups, with the number of members that read it."""
+        result: dict[str, dict[str, int]] = {}
         administration = self._administration
         groups = [each.group_id for each in administration.list_groups()]
         described = administration.describe_groups(groups).values if groups else {}
         for group_id, group in described.items():
             for member in group.members:
                 for topic in {each.topic for each in member.partitions}:
-                    counts = found.setdefault(topic, {})
+                    counts = result.setdefault(topic, {})
                     counts[group_id] = counts.get(group_id, 0) + 1
-        return found
+        return result
 
     def offsets(self, group_id: str, topic: str) -> list[tuple[int, int, int, int]]:
-        """(partition, first, end, committed) of a group in a topic; 0 where it has none."""
+        """(partition, first, end, committed) of a group in a topic; 0 if there is no commit."""
         administration = self._administration
         shape = self._shape(administration, topic)
         if shape is None:
@@ -154,7 +154,7 @@ class Topics:
 def check_size(
     name: str, found: TopicShape, *, partitions: int | None, replicas: int | None
 ) -> None:
-    """Refuse a topic that has another size than the statement says."""
+    """Refuse a topic whose size differs from that in the statement."""
     wrong = (partitions is not None and partitions != found.partitions) or (
         replicas is not None and replicas > 0 and replicas != found.replicas
     )

@@ -14,7 +14,7 @@ from sql.engine.pull_rules import check_key_values, check_without_scans
 from sql.engine.pulling import check_pull, pull_plan, stream_rows, table_rows
 from sql.engine.pushing import PushQuery
 from sql.engine.registered_schemas import StatementSchemas
-from sql.engine.results import FoundRows, QueryResult
+from sql.engine.results import PullRows, QueryResult
 from sql.engine.session import SqlSession
 from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
@@ -35,10 +35,10 @@ class TooManyPushQueries(StatementFailed):
 
 
 class PullPeers(Protocol):
-    """The other servers of the service, for pull queries on what they have."""
+    """The other servers of the service, for pull queries on their partitions."""
 
     def pull(self, host: str, text: str, properties: Mapping[str, object]) -> Iterator[Row]:
-        """The rows of a query at another server, of the partitions that it has itself."""
+        """The rows of a query at another server, from its own partitions only."""
         ...
 
 
@@ -71,7 +71,7 @@ class TransientQueries:
     def begin(
         self, session: SqlSession, statement: st.Select, text: str, *, local: bool = False
     ) -> QueryResult:
-        """Start a query; the caller closes the result. `local`: ask no other server."""
+        """Start a query; the caller closes the result. `local`: do not send it to other servers."""
         if statement.query.emit is EmitClause.NOTHING:
             return self._pull(session, statement, text, local=local)
         return self._push(session, statement, text)
@@ -84,7 +84,7 @@ class TransientQueries:
     def planned(
         self, session: SqlSession, statement: st.CreateAsSelect | st.InsertSelect | st.Select
     ) -> PlannedQuery:
-        """The plan of a statement, as the catalog is now."""
+        """The plan of a statement, with the current catalog."""
         config = self._config.with_session(session.properties)
         schemas = StatementSchemas(self._registry)
         planner = Planner(self._commands.state.catalog, self._functions, config, schemas)
@@ -115,7 +115,7 @@ class TransientQueries:
     def _tapped(
         self, session: SqlSession, statement: st.Select, text: str, planned: PlannedQuery
     ) -> PushQuery | None:
-        """The query as a subscriber of the one that writes its source, if possible."""
+        """The query as a subscriber of the query that writes its source, if possible."""
         config = self._config.with_session(session.properties)
         if not config.flag(PUSH_V2) or config["auto.offset.reset"] != "latest":
             return None
@@ -131,7 +131,7 @@ class TransientQueries:
         try:
             selecting = pull_plan(planned.plan)
         except StatementFailed:
-            return None  # it uses what only a topic's records have
+            return None  # it uses columns that only records of a topic have
         running.runtime.wait_running(STORE_WAIT_MS)
         return self._launcher.tapped(text, planned, running.tap, selecting, self._forget)
 
@@ -153,7 +153,7 @@ class TransientQueries:
         source = self._commands.state.catalog.sources[plan.scan.source]
         if source.kind is st.SourceKind.STREAM:
             rows = stream_rows(plan, self._target, self._registry)
-            return FoundRows(query_id, plan.plain_columns, rows, limit, says_end=True)
+            return PullRows(query_id, plan.plain_columns, rows, limit, has_final_message=True)
         running = self._commands.running.get(source.query_id or "")
         if running is None or running.where is None:
             raise StatementFailed(
@@ -180,7 +180,7 @@ class TransientQueries:
         found = table_rows(plan, running.where, stores)
         if others:
             found = chain(found, self._from_others(others, text, session))
-        return FoundRows(query_id, plan.columns, found, limit)
+        return PullRows(query_id, plan.columns, found, limit)
 
     def _from_others(self, hosts: list[str], text: str, session: SqlSession) -> Iterator[Row]:
         if self._peers is None:

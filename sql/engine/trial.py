@@ -14,7 +14,7 @@ from sql.syntax import statements as st
 
 
 class WrongEndpoint(StatementFailed):
-    """A query where statements are expected, or the other way round; ksqlDB's error 40002."""
+    """A query where other statements are expected, or vice versa; ksqlDB's error 40002."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Trial:
     commands: Commands
     session: SqlSession
     sandbox: Sandbox
-    # The push queries that run: TERMINATE ends them without a command.
+    # The running push queries: TERMINATE ends them without a command.
     push_queries: Mapping[str, object]
     record_builder: Callable[[EngineState, SqlSession], RecordBuilder]
     headless: bool = False
@@ -88,7 +88,7 @@ def check_headless(parsed: ParsedStatement) -> None:
 
 
 def wrong_statement(statement: st.Statement) -> StatementFailed:
-    """Why a statement is not executed here."""
+    """The error for a statement that is not executed here."""
     if isinstance(statement, st.Select | st.Print):
         return WrongEndpoint(
             "The following statement types should be issued to the websocket endpoint '/query': "

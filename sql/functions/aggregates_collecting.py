@@ -27,7 +27,7 @@ def limit_of(function: str, settings: Settings) -> int:
     try:
         limit = int(str(given))
     except ValueError:
-        raise StatementFailed(f'{name} is "{given}", which is not a whole number') from None
+        raise StatementFailed(f'{name} is "{given}", which is not an integer') from None
     return limit if limit >= 0 else _NO_LIMIT
 
 

@@ -55,11 +55,11 @@ def _distinct(elements: Iterable[Any]) -> Elements:
     try:
         return list(dict.fromkeys(listed))
     except TypeError:  # arrays, maps and structs
-        found: Elements = []
+        result: Elements = []
         for each in listed:
-            if each not in found:
-                found.append(each)
-        return found
+            if each not in result:
+                result.append(each)
+        return result
 
 
 arrays.scalar(

@@ -47,30 +47,30 @@ def read_document(text: str) -> object:
     if len(text) > TEXT_MAX:
         raise ValueError(f"the JSON text is longer than {TEXT_MAX} characters")
     try:
-        found = _read(text)
+        result = _read(text)
         if text.count("[") + text.count("{") > DEPTH_MAX:
-            _check_depth(found)
+            _check_depth(result)
     except RecursionError:
         raise ValueError(f"the JSON text is nested deeper than {DEPTH_MAX} levels") from None
-    return found
+    return result
 
 
 def _read(text: str) -> object:
     try:
-        found: object = _FAST.decode(text)
-        return found
+        result: object = _FAST.decode(text)
+        return result
     except (msgspec.DecodeError, UnicodeError, ValueError, ArithmeticError):
         pass  # the slower decoder may accept it: it ignores the rest of the string
     start = len(text) - len(text.lstrip(SPACES))
     if start == len(text):
         return MISSING
     try:
-        found, end = _EXACT.raw_decode(text, start)
+        result, end = _EXACT.raw_decode(text, start)
     except (ValueError, ArithmeticError):
         raise ValueError(f"Invalid JSON format:{text}") from None
-    if not isinstance(found, dict | list | str) and text[end : end + 1] not in ("", *SPACES):
+    if not isinstance(result, dict | list | str) and text[end : end + 1] not in ("", *SPACES):
         raise ValueError(f"Invalid JSON format:{text}")
-    return found
+    return result
 
 
 def _check_depth(value: object) -> None:

@@ -37,10 +37,10 @@ def transform_array(array: Elements, change: Lambda) -> Elements:
 @lambdas.scalar("transform(map MAP<K, V>, key LAMBDA<K, V, R>, value LAMBDA<K, V, T>) -> MAP<R, T>")
 def transform_map(entries: Entries, change_key: Lambda, change_value: Lambda) -> Entries:
     """Two entries must not get the same key."""
-    found = {change_key(key, value): change_value(key, value) for key, value in entries.items()}
-    if len(found) < len(entries):
+    result = {change_key(key, value): change_value(key, value) for key, value in entries.items()}
+    if len(result) < len(entries):
         raise ValueError("TRANSFORM returned the same key for two entries")
-    return found
+    return result
 
 
 @lambdas.scalar(

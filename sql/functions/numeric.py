@@ -49,12 +49,10 @@ def abs_decimal(number: Decimal) -> Decimal:
 numeric.scalar("Abs(number DOUBLE) -> DOUBLE")(abs)
 
 
-@numeric.scalar(
-    "Ceil(number INT) -> INT", "The smallest whole number that is not less than a number."
-)
+@numeric.scalar("Ceil(number INT) -> INT", "The smallest integer that is not less than a number.")
 @numeric.scalar("Ceil(number BIGINT) -> BIGINT")
 @numeric.scalar(
-    "Floor(number INT) -> INT", "The largest whole number that is not greater than a number."
+    "Floor(number INT) -> INT", "The largest integer that is not greater than a number."
 )
 @numeric.scalar("Floor(number BIGINT) -> BIGINT")
 @numeric.scalar("Round(number INT) -> BIGINT")

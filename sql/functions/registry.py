@@ -260,10 +260,10 @@ class FunctionRegistry:
 
     def on(self, machine: Machine) -> "FunctionRegistry":
         """The same functions with the time and random numbers of a machine."""
-        found = FunctionRegistry(())
-        found.places = self.places
-        found.add(_on_machine(function, machine) for function in self._functions.values())
-        return found
+        result = FunctionRegistry(())
+        result.places = self.places
+        result.add(_on_machine(function, machine) for function in self._functions.values())
+        return result
 
     def add(self, functions: Iterable[Function]) -> None:
         """Add functions; names must be unique."""
@@ -276,10 +276,10 @@ class FunctionRegistry:
 
     def get(self, name: str) -> Function:
         """The function of a name, in any case."""
-        found = self._functions.get(name.upper())
-        if found is None:
+        result = self._functions.get(name.upper())
+        if result is None:
             raise StatementFailed(f"Can't find any functions with the name '{name}'")
-        return found
+        return result
 
     def __contains__(self, name: str) -> bool:
         return name.upper() in self._functions
@@ -347,9 +347,9 @@ def result_of(
     if overload.result_type is not None:
         plain = tuple(each for each in types if isinstance(each, DataType))
         return overload.result_type(plain)
-    found = filled(overload.signature.result, matched.bindings)
-    if found is not None:
-        return found
+    result = filled(overload.signature.result, matched.bindings)
+    if result is not None:
+        return result
     decimals = [each for each in types if isinstance(each, DecimalType)]
     if isinstance(overload.signature.result, AnyDecimal) and decimals:
         return decimals[0]

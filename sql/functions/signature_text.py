@@ -82,8 +82,8 @@ class _Reader:
         return Signature(name, tuple(parameters), result)
 
     def _take(self) -> str:
-        found, self._next = self._next, next(self._tokens, "")
-        return found
+        result, self._next = self._next, next(self._tokens, "")
+        return result
 
     def _expect(self, symbol: str) -> None:
         found = self._take()
@@ -124,12 +124,12 @@ class _Reader:
 
     def _arguments(self) -> list[Pattern]:
         self._expect("<")
-        found = [self._pattern()]
+        result = [self._pattern()]
         while self._next == ",":
             self._take()
-            found.append(self._pattern())
+            result.append(self._pattern())
         self._expect(">")
-        return found
+        return result
 
     def _struct(self) -> StructType:
         self._expect("<")

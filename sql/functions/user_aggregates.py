@@ -69,12 +69,12 @@ def user_aggregate(
 
 def _known(signature: Signature, pattern: Pattern, types: tuple[DataType, ...]) -> DataType:
     matched = match(signature, types, convert=True)
-    found = filled(pattern, matched.bindings) if matched else None
-    if found is None and isinstance(pattern, AnyDecimal):
-        found = next((each for each in types if isinstance(each, DecimalType)), None)
-    if found is None:
+    result = filled(pattern, matched.bindings) if matched else None
+    if result is None and isinstance(pattern, AnyDecimal):
+        result = next((each for each in types if isinstance(each, DecimalType)), None)
+    if result is None:
         raise StatementFailed(f"the type {pattern} of {signature.name} is not known")
-    return found
+    return result
 
 
 def _hinted(made: Any, name: str) -> tuple[Signature, Pattern, int]:

@@ -59,11 +59,11 @@ def _chained(
 ) -> ex.Expression:
     """The terms of one operator, from left to right; `height` is that of the highest."""
     if len(terms) > CHAIN_MAX:
-        found, added = _halved(operator, terms)
+        result, added = _halved(operator, terms)
     else:
-        found, added = _in_order(operator, terms)
+        result, added = _in_order(operator, terms)
     reader.grow(height + added)
-    return found
+    return result
 
 
 def _halved(operator: str, terms: Sequence[ex.Expression]) -> tuple[ex.Expression, int]:
@@ -117,26 +117,26 @@ def _predicate(reader: Reader, value: ex.Expression) -> ex.Expression:
         return _is(reader, value)
     height = reader.height
     negated = reader.accept("NOT")
-    found: ex.Expression
+    result: ex.Expression
     if reader.accept("BETWEEN"):
         low = read_value(reader)
         height = max(height, reader.height)
         reader.expect("AND")
-        found = ex.Between(value, low, read_value(reader), negated, position=value.position)
+        result = ex.Between(value, low, read_value(reader), negated, position=value.position)
     elif reader.accept("IN"):
         reader.expect("(")
         reader.enter()
-        found = ex.In(value, read_expressions(reader), negated, position=value.position)
+        result = ex.In(value, read_expressions(reader), negated, position=value.position)
         reader.expect(")")
         reader.leave(reader.height)
     elif reader.accept("LIKE"):
         pattern = read_value(reader)
         escape = reader.text() if reader.accept("ESCAPE") else None
-        found = ex.Like(value, pattern, escape, negated, position=value.position)
+        result = ex.Like(value, pattern, escape, negated, position=value.position)
     else:
         reader.fail("BETWEEN", "IN", "LIKE")
     reader.grow(max(height, reader.height) + 1)
-    return found
+    return result
 
 
 def _is(reader: Reader, value: ex.Expression) -> ex.Expression:
@@ -188,17 +188,17 @@ def _signed(reader: Reader) -> ex.Expression:
         unary.append((reader.word, reader.position()))
         reader.grow(len(unary))
         reader.advance()
-    found: ex.Expression
+    result: ex.Expression
     if reader.kind in NUMBERS and unary[-1][0] == "-":
         _, place = unary.pop()
-        found = _after(reader, _number(reader, place, negative=True))
+        result = _after(reader, _number(reader, place, negative=True))
     else:
-        found = read_primary(reader)
+        result = read_primary(reader)
     for operator, place in reversed(unary):
-        found = ex.Signed(operator, found, position=place)
+        result = ex.Signed(operator, result, position=place)
     if unary:
         reader.grow(reader.height + len(unary))
-    return found
+    return result
 
 
 NUMBERS = frozenset({"whole", "fraction", "exponent"})

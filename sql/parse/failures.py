@@ -109,9 +109,9 @@ def _reserved(tokens: Tokens, index: int) -> str:
 
 def _hint(tokens: Tokens, index: int) -> str:
     before = tokens.words[index - 1] if index else ""
-    found = UNSUPPORTED.get(tokens.words[index]) or UNSUPPORTED.get(before)
-    if found:
-        return found
+    result = UNSUPPORTED.get(tokens.words[index]) or UNSUPPORTED.get(before)
+    if result:
+        return result
     if tokens.words[index] == "(" and tokens.words[index + 1] == "SELECT":
         return "subqueries are not supported: CREATE STREAM ... AS SELECT and read from that stream"
     return _wrong_hint(tokens.raw[index]) if tokens.kinds[index] == "wrong" else ""

@@ -80,7 +80,7 @@ def _guarded(reader: Reader, read: Callable[[Reader], Read]) -> Read:
 
 
 def _script(reader: Reader) -> list[ParsedStatement]:
-    found: list[ParsedStatement] = []
+    result: list[ParsedStatement] = []
     tokens = reader.tokens
     while reader.kind != "end":
         start = tokens.starts[reader.index]
@@ -88,8 +88,8 @@ def _script(reader: Reader) -> list[ParsedStatement]:
         last = reader.index - 1
         end = tokens.starts[last] + len(tokens.raw[last])
         read_end(reader)
-        found.append(ParsedStatement(statement, tokens.text[start:end]))
-    return found
+        result.append(ParsedStatement(statement, tokens.text[start:end]))
+    return result
 
 
 def _only_statement(reader: Reader) -> Statement:
@@ -106,9 +106,9 @@ def _only_statement(reader: Reader) -> Statement:
 
 def _whole(read: Callable[[Reader], Read]) -> Callable[[Reader], Read]:
     def whole(reader: Reader) -> Read:
-        found = read(reader)
+        result = read(reader)
         if reader.kind != "end":
             raise unfinished(reader.tokens, reader.index)
-        return found
+        return result
 
     return whole

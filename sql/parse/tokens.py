@@ -61,8 +61,8 @@ def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
     """The tokens of a text, which starts at a line and column of a larger one."""
     if len(text) > TEXT_MAX:
         raise SyntaxFailed(f"the text has {len(text)} characters; at most {TEXT_MAX} are allowed")
-    found = Tokens(text, [], [], [], [], [], [])
-    kinds, words, raw = found.kinds, found.words, found.raw
+    result = Tokens(text, [], [], [], [], [], [])
+    kinds, words, raw = result.kinds, result.words, result.raw
     first_line, line_start, last_end = line, 1 - column, 0
     for match in TOKEN.finditer(text):
         kind, token, start = match.lastgroup or "", match.group(), match.start()
@@ -73,9 +73,9 @@ def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
             kinds.append(kind)
             words.append(word)
             raw.append(token)
-            found.starts.append(start)
-            found.lines.append(line)
-            found.columns.append(start - line_start + 1)
+            result.starts.append(start)
+            result.lines.append(line)
+            result.columns.append(start - line_start + 1)
             last_end = match.end()
             if kind == "open" or len(kinds) > TOKENS_MAX:
                 break
@@ -85,8 +85,8 @@ def tokens_of(text: str, *, line: int = 1, column: int = 1) -> Tokens:
     if len(kinds) > TOKENS_MAX:
         why = f"the text has more than {TOKENS_MAX} words and symbols"
         raise SyntaxFailed(why, hint="send it in parts")
-    _add_end(found, last_end, line=first_line, column=column)
-    return found
+    _add_end(result, last_end, line=first_line, column=column)
+    return result
 
 
 def _add_end(found: Tokens, end: int, *, line: int, column: int) -> None:

@@ -19,20 +19,20 @@ def read_type(reader: Reader) -> TypeSyntax:
     reader.enter()
     what = reader.word
     reader.advance()
-    found: TypeSyntax
+    result: TypeSyntax
     if what == "STRUCT":
-        found = StructOf(_fields(reader), position=place)
+        result = StructOf(_fields(reader), position=place)
     else:
         reader.expect("<")
         first = read_type(reader)
         if what == "ARRAY":
-            found = ArrayOf(first, position=place)
+            result = ArrayOf(first, position=place)
         else:
             reader.expect(",")
-            found = MapOf(first, read_type(reader), position=place)
+            result = MapOf(first, read_type(reader), position=place)
         reader.expect(">")
     reader.leave(0)
-    return found
+    return result
 
 
 def _fields(reader: Reader) -> tuple[tuple[str, TypeSyntax], ...]:

@@ -1,4 +1,4 @@
-"""From a statement to a plan."""
+"""The planner: converts statements to plans."""
 
 from sql.planner.explaining import explain_text
 from sql.planner.plan_json import plan_from_json, plan_to_json

@@ -1,4 +1,4 @@
-"""GROUP BY: aggregates are found, checked and put into one step; SELECT and HAVING use its rows."""
+"""GROUP BY: collects and checks aggregates, and plans them as one step."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def aggregates_in(expression: ex.Expression, functions: FunctionRegistry) -> Ite
 
 
 def with_argument(call: ex.Call, rowtime: ex.Name) -> ex.Call:
-    """COUNT(*) and COUNT() count the times of rows, which are never null."""
+    """COUNT(*) and COUNT() count the timestamps of rows, which are never null."""
     if call.arguments in ((), (ex.Star(),)):
         return ex.Call(call.function, (rowtime,), position=call.position)
     return call
@@ -47,7 +47,7 @@ def with_argument(call: ex.Call, rowtime: ex.Name) -> ex.Call:
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """What SELECT, WHERE and HAVING may use beside a GROUP BY."""
+    """The rules for columns in SELECT, WHERE and HAVING of a query with GROUP BY."""
 
     functions: FunctionRegistry
     grouping: tuple[ex.Expression, ...]
@@ -102,9 +102,9 @@ class GroupRules:
             )
 
     def _strays(self, expression: ex.Expression, clause: str) -> list[ex.Expression]:
-        found: list[ex.Expression] = []
-        self._collect(expression, clause, found, outer=None)
-        return found
+        result: list[ex.Expression] = []
+        self._collect(expression, clause, result, outer=None)
+        return result
 
     def _collect(
         self, node: ex.Expression, clause: str, found: list[ex.Expression], *, outer: str | None
@@ -138,7 +138,7 @@ def _parts_outside_lambdas(node: ex.Expression) -> Iterator[ex.Expression]:
 
 
 class AggregateCalls:
-    """The aggregates of a query, each once."""
+    """The aggregates of a query, without duplicates."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class AggregateCalls:
         value_format: FormatInfo,
         settings: Settings,
     ) -> None:
-        """`analyser` types arguments on the rows before the aggregation."""
+        """`analyser` determines the types of arguments on the rows before the aggregation."""
         self._settings = settings
         self._analyser = analyser
         self._functions = functions
@@ -164,15 +164,15 @@ class AggregateCalls:
                 self.calls[full] = self._made(full)
 
     def replaced(self, expressions: Sequence[ex.Expression]) -> Mapping[ex.Expression, ColumnValue]:
-        """Which column of the aggregation's rows holds which call."""
+        """The columns of the aggregation's rows by the calls that they contain."""
         places = {call: n for n, call in enumerate(self.calls)}
-        found: dict[ex.Expression, ColumnValue] = {}
+        result: dict[ex.Expression, ColumnValue] = {}
         for expression in expressions:
             for call in aggregates_in(expression, self._functions):
                 full = with_argument(call, self._rowtime)
                 column = self.calls[full].column
-                found[call] = ColumnValue(places[full], column.name, column.type)
-        return found
+                result[call] = ColumnValue(places[full], column.name, column.type)
+        return result
 
     def _made(self, call: ex.Call) -> AggregateCall:
         typed = [self._analyser.typed(each) for each in call.arguments]
@@ -212,7 +212,7 @@ def _is_literal(node: ex.Expression) -> bool:
 
 
 def _constant(value: TypedExpression) -> object:
-    """The value of a literal, whatever type it was converted to."""
+    """The value of a literal, without implicit conversions."""
     match value:
         case Constant(value=found):
             return found

@@ -1,4 +1,4 @@
-"""Names of columns that a statement does not name: KSQL_COL_0, FIELD_1, ROWKEY."""
+"""Generated names of columns without an alias: KSQL_COL_0, FIELD_1, ROWKEY."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ SYNTHETIC_KEY = "ROWKEY"
 
 
 class Aliases:
-    """Gives names that no column of the sources has; each name once."""
+    """Generates unique names that are not names of the sources' columns."""
 
     def __init__(self, used: Iterable[str]) -> None:
         """`used` are the names of the sources' columns."""
@@ -22,13 +22,13 @@ class Aliases:
             self._used.setdefault(name, set()).add(number)
 
     def of(self, expression: ex.Expression) -> str:
-        """A name for an expression: a field's own, or KSQL_COL_n."""
+        """The name of an expression: that of a field, or KSQL_COL_n."""
         if isinstance(expression, ex.FieldOf):
             return self._following(_split(expression.field)[0])
         return self._following(GENERATED)
 
     def synthetic_key(self) -> str:
-        """The name of a join's key that no column holds."""
+        """The name of a join's key that is not a column of a source."""
         return self._following(SYNTHETIC_KEY)
 
     def _following(self, prefix: str) -> str:
@@ -40,7 +40,7 @@ class Aliases:
 
 
 def joined_name(source: str, column: str) -> str:
-    """The name of a source's column among those of a join."""
+    """The name of a source's column in the rows of a join."""
     return f"{source}_{column}"
 
 

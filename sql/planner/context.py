@@ -1,4 +1,4 @@
-"""QueryContext: what all parts of planning one query know."""
+"""QueryContext: the data that all parts of the planning of one query share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,17 +24,17 @@ PRESERVE_NULLS = "ksql.cast.strings.preserve.nulls"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a persistent query writes to."""
+    """The destination of a persistent query."""
 
     name: str
-    statement: str  # CREATE TABLE AS SELECT and the like
+    statement: str  # CREATE TABLE AS SELECT and so on
     target: SourceInfo | None = None  # of INSERT INTO
     timestamp: TimestampColumn | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryOutput:
-    """What a query gives, before it is written."""
+    """The result of a query, before it is written."""
 
     schema: Schema
     is_table: bool
@@ -44,7 +44,7 @@ class QueryOutput:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """The steps of a query without its sink, and what they give."""
+    """The steps of a query without its sink, and their result."""
 
     node: PlanNode
     result: QueryOutput
@@ -64,12 +64,12 @@ class QueryContext:
 
     @property
     def default_key_format(self) -> str:
-        """The format of keys that nothing else is said about."""
+        """The default format of keys."""
         return default_format(self.settings, DEFAULT_KEY_FORMAT) or "KAFKA"
 
     @property
     def left(self) -> SourceInfo:
-        """The first source of FROM, from which much is inherited."""
+        """The first source of FROM, whose properties are inherited."""
         return self.references.sources[0].info
 
     def analyser(
@@ -78,7 +78,7 @@ class QueryContext:
         replaced: Mapping[ex.Expression, ColumnValue] | None = None,
         clause: str = "",
     ) -> ExpressionAnalyser:
-        """Types expressions on the rows of a step."""
+        """An analyser for expressions on the rows of a step."""
         scope = RowScope(node.shape, is_join=self.references.is_join, clause=clause)
         return ExpressionAnalyser(
             scope,
@@ -89,7 +89,7 @@ class QueryContext:
         )
 
     def row_form(self, expression: ex.Expression) -> ex.Expression:
-        """The expression with the names that columns have in rows."""
+        """The expression with the column names of rows."""
         is_join = self.references.is_join
 
         def change(each: ex.Expression) -> ex.Expression | None:

@@ -1,6 +1,6 @@
-"""Plans as text: for EXPLAIN, for errors, and for tests to compare.
+"""Plans as text: for EXPLAIN, for errors, and for comparisons in tests.
 
-The last step comes first, and what it takes is below it, further to the right.
+The last step comes first; its inputs are below it, indented.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ INDENT = "   "
 
 
 def explain_text(plan: PlanNode, rules: Sequence[str] = ()) -> str:
-    """All steps of a plan, one on a line, and the rules that have rewritten it."""
+    """All steps of a plan, one per line, and the rules that have rewritten it."""
     lines = list(_lines(plan, 0))
     if rules:
         lines.append(f"Rewritten by: {', '.join(rules)}")

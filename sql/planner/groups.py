@@ -23,7 +23,7 @@ from sql.schema import ROWTIME, WINDOW_BOUNDS
 from sql.syntax import expressions as ex
 from sql.syntax.queries import EmitClause
 
-# Aggregates without a GROUP BY are of one group.
+# Without a GROUP BY, aggregates have a single group.
 ONE = ex.IntegerLiteral(1)
 
 
@@ -37,7 +37,7 @@ class Grouping:
         tree: JoinTree | None,
         grouping: Sequence[ex.Expression],
     ) -> None:
-        """`grouping` is what GROUP BY says; nothing if there are only aggregates."""
+        """`grouping` is the GROUP BY clause; empty if there are only aggregates."""
         self._context = context
         self._selection = selection
         self._tree = tree
@@ -48,11 +48,11 @@ class Grouping:
             raise StatementFailed(f"Duplicate GROUP BY expression: {expression_text(repeated)}")
 
     def check_where(self, where: ex.Expression) -> None:
-        """Refuse the bounds of windows that the rows do not have yet."""
+        """Refuse bounds of windows, which the rows do not have before the aggregation."""
         self._rules().check_where(self._context.row_form(where))
 
     def plan(self, node: PlanNode, having: ex.Expression | None) -> QueryPlan:
-        """The aggregation of a step's rows, and what is selected of it."""
+        """The aggregation of a step's rows, and its projection."""
         context = self._context
         items = [
             replace(each, expression=context.row_form(each.expression))
@@ -78,7 +78,7 @@ class Grouping:
         return self._projected(result, aggregate, selected)
 
     def _key_values(self, aggregate: Aggregate) -> dict[ex.Expression, ColumnValue]:
-        """What is grouped by is in the key, wherever it is used."""
+        """GROUP BY expressions are columns of the key, wherever they are used."""
         if not self._is_grouped:
             return {}
         start = len(aggregate.shape.row) - len(self._groups)
@@ -90,7 +90,7 @@ class Grouping:
         }
 
     def _shown(self, items: Sequence[Selected]) -> Sequence[Selected]:
-        """The columns of the projection: those of the key are not among the values of a topic."""
+        """The columns of the projection; key columns are not in the values of a topic."""
         if self._context.destination is None:
             return items
         return [each for each in items if each.expression not in self._groups]
@@ -227,7 +227,7 @@ class Grouping:
     def _key_columns(
         self, node: PlanNode, items: Sequence[Selected], typed: Sequence[TypedExpression]
     ) -> tuple[Column, ...]:
-        """The columns of the key: as they are selected, else by their own names."""
+        """The columns of the key, with their aliases or their own names."""
         aliases = Aliases(each.name for each in node.shape.row)
         found: list[Column] = []
         for group, value in zip(self._groups, typed, strict=True):

@@ -1,8 +1,8 @@
-"""Join tree: which sources are joined in which order, on what, and in which format their keys meet.
+"""Join tree: the order of joins, their criteria, and the common format of their keys.
 
-Joins are left-deep, in the order of the statement: a join's left side is everything before it. Both
-sides need keys of one format, so that equal keys are equal bytes in one partition. A side whose key
-is different, or in another format, is rekeyed.
+Joins are left-deep, in the order of the statement: the left side of a join is everything before it.
+Both sides need keys in the same format, so that equal keys are equal bytes in the same partition. A
+side with another key, or with its key in another format, is rekeyed.
 """
 
 from dataclasses import dataclass, field
@@ -28,21 +28,21 @@ KeyFormat = tuple[FormatInfo, WindowInfo | None]
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """ON left = right, the left expression being of what was joined before."""
+    """ON left = right; the left expression belongs to an earlier source."""
 
     left: ex.Expression
     right: ex.Expression
-    text: tuple[ex.Expression, ex.Expression]  # as it was written
+    text: tuple[ex.Expression, ex.Expression]  # as written
 
     @property
     def shown(self) -> str:
-        """As errors show it."""
+        """As in errors."""
         return f"{expression_text(self.text[0])} = {expression_text(self.text[1])}"
 
 
 @dataclass(slots=True)
 class JoinInput:
-    """One side of a join: a source or the joins before, and how it gets its key."""
+    """One side of a join: a source or the previous joins, and whether it is rekeyed."""
 
     tree: "FromSource | JoinTree"
     on: ex.Expression
@@ -51,11 +51,11 @@ class JoinInput:
     rekeyed: FormatInfo | None = None
 
     def needs_rekey(self) -> bool:
-        """Whether its key is not what the join is on."""
+        """Whether its key differs from the expression of the join."""
         return self.may_rekey and self.on not in key_of(self.tree)
 
     def preferred(self) -> KeyFormat | None:
-        """The format of its key, if it need not be rekeyed."""
+        """The format of its key, if it does not need to be rekeyed."""
         if self.needs_rekey():
             return None
         if isinstance(self.tree, JoinTree):
@@ -63,8 +63,8 @@ class JoinInput:
         return self.tree.info.key_format, self.tree.info.window
 
     def set_format(self, wanted: KeyFormat) -> None:
-        """Take over the format of the join's key."""
-        # Registered schemas of equal keys may differ, and then their bytes do.
+        """Use the format of the join's key."""
+        # The registered schemas of equal keys may differ, and then their bytes differ, too.
         forced = self.may_rekey and abilities(wanted[0].name).inferred
         if forced and wanted[1] is not None and not self.needs_rekey():
             return
@@ -85,7 +85,7 @@ class JoinInput:
 
 @dataclass(slots=True)
 class JoinTree:
-    """A join of everything before with one more source."""
+    """A join of all previous sources with one more."""
 
     kind: JoinKind
     criterion: Criterion
@@ -96,7 +96,7 @@ class JoinTree:
     default_key_format: str
     # Expressions that are equal to the key of the result.
     equivalent: frozenset[ex.Expression] = frozenset()
-    # Columns that are equal to the key of the result, as the projection may have them.
+    # Columns that are equal to the key of the result, by their possible names in the projection.
     viable: tuple[ex.Name, ...] = ()
     sources: tuple[FromSource, ...] = field(default=())
 
@@ -111,11 +111,11 @@ class JoinTree:
         return not self.viable and not self.is_foreign
 
     def preferred(self) -> KeyFormat | None:
-        """The format in which the keys of a side are already."""
+        """The existing key formats of the sides."""
         return self.left.preferred() or self.right.preferred()
 
     def resolve(self) -> None:
-        """Decide the format of the join's key."""
+        """Choose the format of the join's key."""
         preferred = self.preferred()
         if preferred is None:
             preferred = next(
@@ -129,13 +129,13 @@ class JoinTree:
         self.set_format(preferred)
 
     def set_format(self, wanted: KeyFormat) -> None:
-        """Take over a format of the key."""
+        """Set the format of the key."""
         self.left.set_format(wanted)
         self.right.set_format(wanted)
 
 
 def is_table(tree: "FromSource | JoinTree") -> bool:
-    """Whether rows are a table's."""
+    """Whether its rows are those of a table."""
     if isinstance(tree, JoinTree):
         return tree.is_table
     return tree.info.kind is SourceKind.TABLE
@@ -152,7 +152,7 @@ def key_of(tree: "FromSource | JoinTree") -> frozenset[ex.Expression]:
 
 
 def join_tree(query: Query, references: References, default_key_format: str) -> JoinTree:
-    """The joins of a query, checked."""
+    """The joins of a query, validated."""
     first = references.source(query.source.alias)
     tree: FromSource | JoinTree = first
     joined = [first]
@@ -228,7 +228,7 @@ def _only_source(
 
 
 def check_windows(left: FromSource, right: FromSource) -> None:
-    """Refuse a windowed source beside one that is not, and sessions beside other windows."""
+    """Refuse joins of windowed with other sources, and of sessions with other windows."""
     first, second = left.info.window, right.info.window
     if first is None and second is None:
         return
@@ -301,7 +301,7 @@ def _equivalents(
 def _check_kinds(
     tree: FromSource | JoinTree, source: FromSource, join: Join, criterion: Criterion
 ) -> bool:
-    """Refuse joins that there are not; whether it is one on a foreign key."""
+    """Refuse unsupported joins; returns whether it is a foreign-key join."""
     names = f"{_name_of(tree)} {KIND_TEXTS[join.kind]} {source.info.name}"
     right_is_key = criterion.right in key_of(source)
     if not is_table(tree):

@@ -1,14 +1,14 @@
-"""Plans as JSON and back: in the command log, and on their way to other processes.
+"""Plans as JSON and back: in the command log, and for other processes.
 
-Objects that are dataclasses are {"@": "Scan", "name": ..., ...} with their fields; types are
-{"type": "ARRAY<INTEGER>"}; functions are {"function": "LEN", "takes": ["STRING"], "kind": "scalar"}
-and are looked up again by the types of their parameters; other values that JSON does not have are
-{"decimal": "1.10"} and the like. Lists of JSON are tuples; lists that are values are
-{"list": [...]}.
+Dataclasses are {"@": "Scan", "name": ..., ...} with their fields; types are {"type":
+"ARRAY<INTEGER>"}; functions are {"function": "LEN", "takes": ["STRING"], "kind": "scalar"} and are
+looked up by the types of their parameters; other values that JSON does not have are {"decimal":
+"1.10"} and so on. Lists in JSON are tuples; list values are {"list": [...]}.
 
-Command logs hold these documents for good. A class or field that is renamed must still be read
-under its old name. A new field needs a default, and is left out while it has it (`NEW_FIELDS`), so
-that documents without it stay as they are. tests/cases/command_log has old documents.
+Command logs contain these documents permanently. A renamed class or field must still be readable
+under its old name. A new field needs a default, and is omitted while it has the default
+(`NEW_FIELDS`), so that documents without it do not change. tests/cases/command_log has old
+documents.
 """
 
 import base64
@@ -44,7 +44,7 @@ from sql.syntax import queries
 from sql.syntax.statements import SourceKind
 
 Json = object
-# What stands for a function that is not there: its name, its parameters' types, its kind.
+# Creates the placeholder of a missing function from its name, its parameters' types and its kind.
 Missing = Callable[[str, Sequence[str], str], Overload]
 
 OVERLOADS = (Scalar, AggregateOverload, TableOverload)
@@ -54,7 +54,7 @@ KINDS: dict[str, type[Overload]] = {
     "aggregate": AggregateOverload,
     "table": TableOverload,
 }
-# By the names that documents have.
+# By the names in documents.
 ENUMS: dict[str, type[Enum]] = {
     "Emit": queries.EmitClause,
     "JoinKind": queries.JoinKind,
@@ -74,7 +74,7 @@ CLASSES = {
 
 
 def plan_to_json(node: PlanNode) -> dict[str, Json]:
-    """A plan as values that every JSON library writes."""
+    """A plan as JSON values."""
     made = to_json(node)
     assert isinstance(made, dict)
     return made
@@ -83,20 +83,20 @@ def plan_to_json(node: PlanNode) -> dict[str, Json]:
 def plan_from_json(
     document: Json, functions: FunctionRegistry, missing: Missing | None = None
 ) -> PlanNode:
-    """The plan of a document; SqlError if it is not a plan, or needs a function that is missing.
+    """The plan in a document; SqlError if it is invalid, or needs a missing function.
 
-    With `missing`, a function that is not available becomes the overload that it returns.
+    `missing` returns the overload that replaces a missing function.
     """
-    found = from_json(document, functions, missing)
-    if not isinstance(found, PlanNode):
+    result = from_json(document, functions, missing)
+    if not isinstance(result, PlanNode):
         raise SqlError("a plan cannot be read: it is not a step")
-    return found
+    return result
 
 
 def from_json(
     document: Json, functions: FunctionRegistry, missing: Missing | None = None
 ) -> object:
-    """The value of a document that `to_json` has made; SqlError if it is none."""
+    """The value of a document from `to_json`; SqlError if it is invalid."""
     try:
         return _Decoder(functions, missing or _refuse_missing).value(document)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
@@ -123,7 +123,7 @@ def missing_function(name: str, takes: Sequence[str], kind: str) -> Overload:
 
 
 def to_json(value: object) -> Json:
-    """Plans, sources, schemas and types as values that every JSON library writes."""
+    """Plans, sources, schemas and types as JSON values."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -170,7 +170,7 @@ def _field_names(name: str) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Decoder:
-    """Reads documents."""
+    """Decodes documents."""
 
     functions: FunctionRegistry
     missing: Missing
@@ -225,13 +225,13 @@ class _Decoder:
 
 def _unknown(what: str) -> SqlError:
     return SqlError(
-        f"a plan cannot be read: this version does not know {what}",
-        hint="a newer version has written it: start a newer server",
+        f"a plan cannot be read: this version does not support {what}",
+        hint="a newer version of the server wrote the plan: upgrade this server",
     )
 
 
 def _takes(overload: Overload) -> list[str]:
-    """The types of a function's parameters; their names may change."""
+    """The types of a function's parameters; the parameters may be renamed."""
     return [
         f"{each.pattern}{VARIADIC if each.variadic else ''}"
         for each in overload.signature.parameters

@@ -1,7 +1,7 @@
-"""Planner: statements with a query become plans.
+"""Planner: converts statements with a query to plans.
 
-The steps are always in one order: FROM with its joins, WHERE, PARTITION BY, table functions, then
-GROUP BY with HAVING, or nothing, and the projection; at last the sink.
+The order of steps is fixed: FROM with joins, WHERE, PARTITION BY, table functions, then optionally
+GROUP BY with HAVING, the projection, and the sink.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from sql.planner.query_planner import QueryPlanner
 from sql.planner.references import FromSource
 from sql.planner.relations import scan, unknown_source
 from sql.planner.sinks import (
-    SinkMaker,
+    SinkPlanner,
     check_insertable,
     check_target,
 )
@@ -29,7 +29,7 @@ from sql.syntax.statements import CreateAsSelect, InsertSelect, Select
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
-    """A query's plan: with a Sink at its top if its results are written, without one if shown."""
+    """A query's plan: with a Sink if its results are written, without one for clients."""
 
     plan: PlanNode
     schema: Schema
@@ -37,15 +37,15 @@ class PlannedQuery:
     sources: tuple[str, ...]
     sink: SourceInfo | None = None
     creates_sink: bool = False
-    query_id: str | None = None  # that the statement asks for
+    query_id: str | None = None  # from the statement
     emit: EmitClause = EmitClause.CHANGES
     limit: int | None = None
-    rules: tuple[str, ...] = ()  # that have rewritten the plan
+    rules: tuple[str, ...] = ()  # the rules that have rewritten the plan
 
 
 @dataclass(slots=True)
 class Planner:
-    """Makes plans; the catalog stays as it is."""
+    """Creates plans; the catalog is not changed."""
 
     catalog: Catalog
     functions: FunctionRegistry
@@ -59,7 +59,7 @@ class Planner:
         settings: Settings,
         schemas: SchemaSource | None = None,
     ) -> None:
-        """`settings` are the configuration's properties by name."""
+        """`settings` are the properties of the configuration by name."""
         self.catalog = catalog
         self.functions = functions
         self.settings = settings
@@ -68,7 +68,7 @@ class Planner:
     def plan(
         self, statement: CreateAsSelect | InsertSelect | Select, text: str = ""
     ) -> PlannedQuery | None:
-        """The plan of a statement; None if IF NOT EXISTS has nothing to do."""
+        """The plan of a statement; None if the object exists, with IF NOT EXISTS."""
         match statement:
             case CreateAsSelect():
                 return self._create(statement, text)
@@ -78,7 +78,7 @@ class Planner:
                 return self._select(query)
 
     def source_table(self, name: str) -> PlannedQuery:
-        """The plan that keeps a SOURCE TABLE, so that it can be asked."""
+        """The plan that stores a SOURCE TABLE for pull queries."""
         source = self.catalog.sources[name]
         node = scan(FromSource(name, source), "KsqlTopic/Source", materialized=True)
         return PlannedQuery(node, source.schema, True, (name,))
@@ -118,7 +118,7 @@ class Planner:
         _check_limit(statement.query, what)
         destination = Destination(statement.name, what, timestamp=clause.timestamp)
         found = self._query(statement.query, destination)
-        made = self._made(statement, clause, found)
+        made = self._new_sink(statement, clause, found)
         made = replace(made, statement=text)
         if existing is not None:
             check_replacement(existing, made)
@@ -132,10 +132,12 @@ class Planner:
             emit=statement.query.emit,
         )
 
-    def _made(self, statement: CreateAsSelect, clause: WithClause, found: QueryPlan) -> SourceInfo:
+    def _new_sink(
+        self, statement: CreateAsSelect, clause: WithClause, found: QueryPlan
+    ) -> SourceInfo:
         left = self.catalog.sources[found.sources[0]]
-        maker = SinkMaker(self.settings, self.schemas)
-        return maker.made(statement, clause, left, found.result)
+        planner = SinkPlanner(self.settings, self.schemas)
+        return planner.sink(statement, clause, left, found.result)
 
     def _sink(self, found: QueryPlan, sink: SourceInfo, name: str) -> Sink:
         shape = replace(found.node.shape, window=sink.window)

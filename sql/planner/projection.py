@@ -20,7 +20,7 @@ NUMBERS = (ex.IntegerLiteral, ex.DecimalLiteral, ex.DoubleLiteral)
 
 
 class Projection:
-    """Plans the SELECT of one query."""
+    """Plans the projection of one query."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Projection:
         tree: JoinTree | None,
         partitioning: Sequence[ex.Expression],
     ) -> None:
-        """`partitioning` is what PARTITION BY says."""
+        """`partitioning` is the PARTITION BY clause."""
         self._context = context
         self._selection = selection
         self._tree = tree
@@ -68,7 +68,7 @@ class Projection:
             raise StatementFailed("HAVING requires a GROUP BY clause.")
 
     def _key_values(self, node: PlanNode) -> dict[ex.Expression, ColumnValue]:
-        """Selected PARTITION BY expressions are the key's columns."""
+        """Selected PARTITION BY expressions become columns of the key."""
         step = keying_step(node)
         if not isinstance(step, Rekey) or not self._partitioning or not step.shape.key:
             return {}
@@ -79,7 +79,7 @@ class Projection:
         }
 
     def _fitted(self, place: int, typed: TypedExpression, item: Selected) -> TypedExpression:
-        """Numbers that INSERT INTO writes into a decimal column become such decimals."""
+        """Numbers that INSERT INTO writes into a decimal column are converted to its type."""
         destination = self._context.destination
         if destination is None or destination.target is None:
             return typed
@@ -134,7 +134,7 @@ class Projection:
 
 
 def split_key(shape: Shape, typed: Sequence[Typed]) -> tuple[tuple[Column, ...], tuple[Typed, ...]]:
-    """The key under its new names, and everything else."""
+    """The key with its new names, and the other columns."""
     names: dict[str, list[str]] = {each.name: [] for each in shape.key}
     values: list[Typed] = []
     for name, value in typed:

@@ -1,4 +1,4 @@
-"""QueryPlanner: one SELECT, step by step."""
+"""QueryPlanner: plans one SELECT, step by step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ from sql.syntax.statements import SourceKind
 
 
 class QueryPlanner:
-    """Plans one query; use it once."""
+    """Plans one query; an instance is used once."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class QueryPlanner:
         query: Query,
         destination: Destination | None = None,
     ) -> None:
-        """Without a destination the results go to a client."""
+        """Without a destination, the results are sent to a client."""
         names = [
             (each.name, each.alias) for each in (query.source, *(j.right for j in query.joins))
         ]
@@ -61,7 +61,7 @@ class QueryPlanner:
         self._tree: JoinTree | None = None
 
     def plan(self) -> QueryPlan:
-        """The steps of the query."""
+        """The plan of the query."""
         query, references = self._query, self._references
         if query.joins:
             self._tree = join_tree(query, references, self._context.default_key_format)
@@ -195,7 +195,7 @@ class QueryPlanner:
 
 
 def _synthetic_names(expression: ex.Expression) -> tuple[str, ...]:
-    """A selected name that may be the key that a join makes."""
+    """A selected name that may be the synthetic key of a join."""
     if isinstance(expression, ex.Name) and maybe_synthetic(expression.name):
         return (expression.name,)
     return ()

@@ -1,8 +1,8 @@
-"""References: which source each name of a query means.
+"""References: resolves the names in a query to its sources.
 
-Every name becomes one with its source, so that equal expressions are equal trees however they were
-written. Names that no source has stay as they are: they may be a synthetic key or the bounds of a
-window, which only later steps know.
+Every name is qualified with its source, so that equal expressions are equal trees, however they
+were written. Names that no source has are unchanged: they may be a synthetic key or the bounds of a
+window, which only later steps resolve.
 """
 
 from collections.abc import Sequence
@@ -31,14 +31,14 @@ class FromSource:
 
     @property
     def row(self) -> tuple[Column, ...]:
-        """The columns of its rows, as a Scan gives them."""
+        """The columns of its rows, as in a Scan."""
         schema = self.info.schema
         headers = (Column(each.name, each.type) for each in schema.headers)
         bounds = WINDOW_BOUNDS if self.info.window is not None else ()
         return (*schema.value, *headers, *PSEUDO_COLUMNS, *bounds, *schema.key)
 
     def has(self, name: str) -> bool:
-        """Whether it has a column of this name."""
+        """Whether it has a column with this name."""
         return any(each.name == name for each in self.row)
 
 
@@ -46,31 +46,31 @@ class References:
     """The sources of one query."""
 
     def __init__(self, sources: Sequence[FromSource], bounds: frozenset[str] = frozenset()) -> None:
-        """In the order of the text; `bounds` are names of the query's own windows."""
+        """In the order of the query; `bounds` are names of the query's own windows."""
         self._bounds = bounds
         self.sources = tuple(sources)
         self._by_alias = {each.alias: each for each in sources}
 
     @property
     def is_join(self) -> bool:
-        """Whether there are several."""
+        """Whether there are several sources."""
         return len(self.sources) > 1
 
     def source(self, alias: str) -> FromSource:
-        """The source of an alias."""
-        found = self._by_alias.get(alias)
-        if found is None:
+        """The source with an alias."""
+        result = self._by_alias.get(alias)
+        if result is None:
             raise StatementFailed(
                 f"Failed to prepare statement: '{alias}' is not a valid stream/table name or alias."
             )
-        return found
+        return result
 
     def clashes(self, name: str) -> bool:
-        """Whether several sources have a column of this name."""
+        """Whether several sources have a column with this name."""
         return sum(each.has(name) for each in self.sources) > 1
 
     def qualified(self, expression: ex.Expression) -> ex.Expression:
-        """The expression with the source of each name that has one."""
+        """The expression with qualified names; names without a source are unchanged."""
         return self._qualified(expression, frozenset())
 
     def _qualified(self, expression: ex.Expression, variables: frozenset[str]) -> ex.Expression:
@@ -111,7 +111,7 @@ class References:
         return replace(node, source=found[0]) if found else node
 
     def check(self, expression: ex.Expression, clause: str, *, others: Sequence[str] = ()) -> None:
-        """Refuse names that no source has; `others` are names that later steps make."""
+        """Refuse names that no source has; `others` are names that later steps define."""
         for node in names_in(expression):
             known = node.name in others if node.source is None else self._known(node)
             if not known:
@@ -137,18 +137,18 @@ class References:
 
 def names_in(expression: ex.Expression) -> list[ex.Name]:
     """The columns that an expression uses, without the variables of lambdas."""
-    found: list[ex.Name] = []
+    result: list[ex.Name] = []
     variables: set[str] = set()
     for node in walk(expression):
         if isinstance(node, ex.Lambda):
             variables.update(node.parameters)
         elif isinstance(node, ex.Name) and not (node.source is None and node.name in variables):
-            found.append(node)
-    return found
+            result.append(node)
+    return result
 
 
 def maybe_synthetic(name: str) -> bool:
-    """Whether a join may have made a key of this name."""
+    """Whether the name may be a synthetic key of a join."""
     return name.startswith(SYNTHETIC_KEY)
 
 
@@ -156,14 +156,14 @@ class RowScope:
     """The columns of a step's rows, by the names of a query."""
 
     def __init__(self, shape: Shape, *, is_join: bool, clause: str = "") -> None:
-        """Columns of a join have the names of their sources before their own."""
+        """Columns of a join have the names of their sources as prefixes."""
         self._row = {each.name: n for n, each in enumerate(shape.row)}
         self._columns = shape.row
         self._is_join = is_join
         self._clause = clause
 
     def find(self, reference: ex.Name) -> ColumnValue:
-        """The column that a name means."""
+        """The column with a name."""
         name = reference.name
         if self._is_join and reference.source is not None:
             name = joined_name(reference.source, name)

@@ -56,14 +56,14 @@ def scan(source: FromSource, name: str, *, materialized: bool = False) -> Scan:
 
 
 def from_sources(names: list[tuple[str, str]], catalog: Catalog) -> list[FromSource]:
-    """The sources of FROM; names are those of sources and their aliases."""
-    found: list[FromSource] = []
+    """The sources of FROM; their names and aliases must be unique."""
+    result: list[FromSource] = []
     for name, alias in names:
         source = catalog.sources.get(name)
         if source is None:
             raise unknown_source(name, catalog)
-        if any(each.info.name == name for each in found):
-            if len(found) > 1:
+        if any(each.info.name == name for each in result):
+            if len(result) > 1:
                 raise StatementFailed(
                     "N-way joins do not support multiple occurrences of the same source. "
                     f"Source: '{name}'."
@@ -71,12 +71,12 @@ def from_sources(names: list[tuple[str, str]], catalog: Catalog) -> list[FromSou
             raise StatementFailed(
                 f"Can not join '{name}' to '{name}': self joins are not yet supported."
             )
-        found.append(FromSource(alias, source))
-    return found
+        result.append(FromSource(alias, source))
+    return result
 
 
 def unknown_source(name: str, catalog: Catalog, *, place: str | None = None) -> StatementFailed:
-    """There is no such source; perhaps one whose name differs in case."""
+    """The error for an unknown source; suggests names that differ in case."""
     what = (
         f"Exception while preparing statement: {name} does not exist."
         if place is None
@@ -93,7 +93,7 @@ def unknown_source(name: str, catalog: Catalog, *, place: str | None = None) -> 
 
 
 def check_kafka_values(sources: list[FromSource], what: str) -> None:
-    """Refuse what needs topics between steps, for values that cannot be written there."""
+    """Refuse the KAFKA format for values where a step needs an internal topic."""
     found = [each.alias for each in sources if each.info.value_format.name == "KAFKA"]
     if found:
         raise StatementFailed(
@@ -104,11 +104,11 @@ def check_kafka_values(sources: list[FromSource], what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JoinPlanner:
-    """Makes steps of a join tree."""
+    """Creates the steps of a join tree."""
 
     functions: FunctionRegistry
     catalog: Catalog
-    # Whether the projection has a column; of several that may be the key, that one becomes it.
+    # Whether the projection has a column; of several candidates, that one becomes the key.
     is_selected: Callable[[ex.Expression], bool]
 
     def plan(self, tree: JoinTree, prefix: str = "") -> PlanNode:
@@ -240,7 +240,7 @@ def rekeyed(
 ) -> Rekey:
     """Rows with another key."""
     columns = new_key(node, keys)
-    # A key that is not just columns of the row is added to it as a whole.
+    # A key with expressions that are not columns of the row is added to the row completely.
     added = [] if all(isinstance(each, ex.Name) for each, _ in keys) else columns
     key_format = replace(formats[0], wrapped=key_wrapping(formats[0].name, len(columns)))
     shape = replace(node.shape, key=tuple(columns), row=(*node.shape.row, *added))
@@ -249,7 +249,7 @@ def rekeyed(
 
 
 def new_key(node: PlanNode, keys: list[tuple[ex.Expression, TypedExpression]]) -> list[Column]:
-    """The columns of another key: those of the row keep their names, others get new ones."""
+    """The columns of a new key: columns of the row keep their names, others get new ones."""
     aliases = Aliases(each.name for each in (*node.shape.key, *node.shape.row))
     columns = []
     for expression, typed in keys:
@@ -270,13 +270,13 @@ def _prefixed(side: JoinInput, node: PlanNode) -> tuple[Column, ...]:
 
 
 def _value_format(tree: FromSource | JoinTree) -> FormatInfo:
-    """The format of values between steps: the left-most source's, without what was its own."""
+    """The format of values between steps: the left-most source's, without its own properties."""
     info: SourceInfo = tree.sources[0].info if isinstance(tree, JoinTree) else tree.info
     return internal_value_format(info)
 
 
 def internal_value_format(info: SourceInfo) -> FormatInfo:
-    """How values are written between steps: as the source's, but always as records."""
+    """The format of values between steps: the source's, but always wrapped."""
     return FormatInfo(
         info.value_format.name,
         delimiter=info.value_format.delimiter,

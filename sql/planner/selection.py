@@ -1,4 +1,4 @@
-"""SELECT: its items with names, stars written out, and which of them are the key."""
+"""SELECT: its items with names, the expansion of stars, and the key columns."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ NO_VALUES = "The projection contains no value columns."
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A column of the result: its name, and what it is."""
+    """A column of the result: its name and expression."""
 
     name: str
     expression: ex.Expression
@@ -25,7 +25,7 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class StarItem:
-    """* or source.*, whose columns are known once the steps before are."""
+    """* or source.*, which is expanded when the previous steps are planned."""
 
     source: str | None
 
@@ -49,14 +49,14 @@ class Selection:
         return isinstance(expression, ex.Name) and expression.source in self._stars
 
     def expressions(self) -> list[ex.Expression]:
-        """All expressions that were written."""
+        """All expressions of the items."""
         return [each.expression for each in self.items if isinstance(each, Selected)]
 
 
 def read_selection(
     items: Iterable[SelectItem], references: References, type_of: TypeOf, *, persistent: bool
 ) -> Selection:
-    """The items of a SELECT; names that are not given are made."""
+    """The items of a SELECT; items without a name get a generated one."""
     used = (column.name for each in references.sources for column in each.info.schema.columns)
     aliases = Aliases(used)
     found: list[Item] = []
@@ -118,7 +118,7 @@ def missing_keys(
     all_needed: bool = True,
     synthetic: bool = False,
 ) -> StatementFailed:
-    """The projection has no key, or not all of it."""
+    """The error for a projection without the key, or without all key columns."""
     shown = [expression_text(each) for each in keys]
     joined = in_words(shown, "and" if all_needed else "or")
     example = ", ".join(shown) if all_needed else shown[0]
@@ -139,7 +139,7 @@ def missing_keys(
 
 
 def repeated_key(column: str, names: Iterable[str]) -> StatementFailed:
-    """The projection has a key column twice."""
+    """The error for a projection that contains a key column twice."""
     return StatementFailed(
         f"The projection contains a key column (`{column}`) more than once, aliased as: "
         f"{in_words(sorted(names), 'and')}.\n"
@@ -150,7 +150,7 @@ def repeated_key(column: str, names: Iterable[str]) -> StatementFailed:
 
 
 def in_words(parts: Sequence[str], word: str) -> str:
-    """Several things as a sentence has them: a, b and c."""
+    """A list in words: a, b and c."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"

@@ -1,4 +1,4 @@
-"""Sinks: what CREATE ... AS SELECT makes, and whether INSERT INTO fits its target."""
+"""Sinks: the sources that CREATE ... AS SELECT creates, and the targets of INSERT INTO."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,16 +28,16 @@ from sql.syntax.statements import CreateAsSelect, SourceKind
 
 
 @dataclass(frozen=True, slots=True)
-class SinkMaker:
-    """Makes the source that a query's results become."""
+class SinkPlanner:
+    """Creates the source for a query's results."""
 
     settings: Settings
     schemas: SchemaSource
 
-    def made(
+    def sink(
         self, statement: CreateAsSelect, clause: WithClause, left: SourceInfo, result: QueryOutput
     ) -> SourceInfo:
-        """The sink; what the statement does not say is as in the left-most source."""
+        """The sink; properties without a value are those of the left-most source."""
         self._check_kind(statement.kind, result)
         check_columns(result.schema)
         key = self._key_format(statement.name, clause, left, result)
@@ -109,7 +109,7 @@ class SinkMaker:
                 f"schema id '{info.schema_id}' does not exist in the Schema Registry."
             )
         if is_key and len(columns) == 1 and len(registered) == 1:
-            # A key that stands alone has no name in its schema.
+            # An unwrapped key has no name in its schema.
             registered = (Column(columns[0].name, registered[0].type),)
         wrong = [
             each for n, each in enumerate(columns) if n >= len(registered) or registered[n] != each
@@ -126,7 +126,7 @@ def _shown(columns: Sequence[Column]) -> str:
 
 
 def _inherited(name: str | None, given: FormatInfo, source: FormatInfo) -> FormatInfo:
-    """A format with the properties of the statement, and of the source's if it is the same."""
+    """A format with the properties of the statement, and of the source if it is equal."""
     made = replace(given, name=name or source.name)
     if made.name == source.name:
         inherited = abilities(made.name).inherited
@@ -140,7 +140,7 @@ def _inherited(name: str | None, given: FormatInfo, source: FormatInfo) -> Forma
 
 
 def check_target(target: SourceInfo, result: QueryOutput) -> None:
-    """Refuse an INSERT INTO whose rows are not the target's."""
+    """Refuse an INSERT INTO whose rows do not match the target."""
     if result.is_table:
         raise StatementFailed(
             f"Incompatible data sink and query result. Data sink ({target.name}) type is "

@@ -1,4 +1,4 @@
-"""Stars of a SELECT, written out as columns."""
+"""Expands the stars of a SELECT to columns."""
 
 from sql.datatypes import Column
 from sql.plan import Explode, Filter, PlanNode, Rekey
@@ -15,18 +15,18 @@ PSEUDO_NAMES = frozenset(each.name for each in PSEUDO_COLUMNS)
 def expanded(
     selection: Selection, node: PlanNode, references: References, tree: JoinTree | None
 ) -> list[Selected]:
-    """All columns of a SELECT; stars have those of the rows that they see."""
-    found: list[Selected] = []
+    """All columns of a SELECT; stars expand to the columns of the rows."""
+    result: list[Selected] = []
     for item in selection.items:
         if isinstance(item, StarItem):
-            found.extend(_star(item.source, node, references, tree))
+            result.extend(_star(item.source, node, references, tree))
         else:
-            found.append(item)
-    return found
+            result.append(item)
+    return result
 
 
 def keying_step(node: PlanNode) -> PlanNode:
-    """The step that the rows have their key from."""
+    """The step that defines the key of the rows."""
     while isinstance(node, Explode | Filter):
         node = node.input
     return node
@@ -38,10 +38,10 @@ def _star(
     step = keying_step(node)
     if isinstance(step, Rekey):
         return _rekeyed_star(step)
-    found: list[Selected] = []
+    result: list[Selected] = []
     if source is None and tree is not None and tree.has_synthetic_key:
         key = node.shape.key[0].name
-        found.append(Selected(key, ex.Name(key)))
+        result.append(Selected(key, ex.Name(key)))
     for each in references.sources:
         if source not in (None, each.alias):
             continue
@@ -50,12 +50,12 @@ def _star(
         headers = (Column(header.name, header.type) for header in schema.headers)
         for column in (*schema.key, *bounds, *schema.value, *headers):
             name = joined_name(each.alias, column.name) if tree is not None else column.name
-            found.append(Selected(name, ex.Name(column.name, each.alias)))
-    return found
+            result.append(Selected(name, ex.Name(column.name, each.alias)))
+    return result
 
 
 def _rekeyed_star(step: Rekey) -> list[Selected]:
-    """The new key first, then the rest of the row without times and offsets."""
+    """The new key first, then the other columns, except times and offsets."""
     keys = [each.name for each in step.shape.key]
     rest = [each.name for each in step.shape.row if each.name not in keys]
     bounds = [each for each in rest if each in BOUND_NAMES]

@@ -1,4 +1,4 @@
-"""Table functions of a SELECT: each call once, its rows in a column of its own."""
+"""Table functions of a SELECT: each call is computed once, as a separate column."""
 
 from sql.analyse.calls import fitted
 from sql.analyse.expression_text import expression_text
@@ -16,14 +16,14 @@ TableCall = tuple[TableOverload, tuple[TypedExpression, ...]]
 
 
 class TableCalls:
-    """The calls of table functions that expressions have."""
+    """The calls of table functions in expressions."""
 
     def __init__(self, functions: FunctionRegistry) -> None:
         self._functions = functions
         self.found: list[ex.Call] = []
 
     def collect(self, expression: ex.Expression) -> None:
-        """Add those of an expression."""
+        """Add the calls in an expression."""
         self._collect(expression, outer=None, case=None)
 
     def _collect(self, node: ex.Expression, *, outer: str | None, case: ex.Case | None) -> None:
@@ -52,7 +52,7 @@ class TableCalls:
     def made(
         self, analyser: ExpressionAnalyser
     ) -> tuple[tuple[TableCall, ...], tuple[Column, ...]]:
-        """The calls with their types, and the columns of their results."""
+        """The typed calls, and the columns of their results."""
         calls: list[TableCall] = []
         columns: list[Column] = []
         for number, call in enumerate(self.found):

@@ -1,4 +1,4 @@
-"""Typed expressions as text: columns by name, conversions as CAST."""
+"""Typed expressions as strings: columns by name, conversions as CAST."""
 
 from collections.abc import Callable
 from typing import cast
@@ -7,7 +7,7 @@ from sql import expressions as te
 
 
 def typed_text(expression: te.TypedExpression) -> str:
-    """An expression with all its parentheses."""
+    """An expression with all parentheses."""
     return _TEXTS[type(expression)](expression)
 
 
@@ -68,7 +68,7 @@ def _convert(node: te.Convert) -> str:
     return f"CAST({typed_text(node.value)} AS {node.type})"
 
 
-# mypy cannot know that a function under a type takes a node of this type.
+# mypy cannot know that the key of a function is the type of its nodes.
 _TEXTS = cast(
     "dict[type, Callable[[te.TypedExpression], str]]",
     {

@@ -1,9 +1,9 @@
 """CREATE OR REPLACE of a query: whether the new plan can continue with the state of the old one.
 
 Conditions and projections may change. Joins and windows may not, and groups must have the same
-keys, columns and functions, since these are what their stores hold. Formats may not change either:
-one topic or store would hold records of both. A source may have got columns
-since: `upgraded` writes into the new plan what rows in its stores and internal topics look like.
+keys, columns and functions, because their stores contain these. Formats may not change either: a
+topic or store would contain records in both. Columns may have been added to a source: `upgraded`
+adds the earlier formats of rows in stores and internal topics to the new plan.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ NAMES = {
 
 
 def check_upgrade(before: PlanNode, after: PlanNode) -> None:
-    """Refuse a plan that cannot take over the state of another."""
+    """Refuse a plan that cannot use the state of another."""
     old, new = _lasting(before), _lasting(after)
     for step in (*old, *new):
         if isinstance(step, FIXED) or (isinstance(step, Aggregate) and step.window is not None):
@@ -53,7 +53,7 @@ def check_upgrade(before: PlanNode, after: PlanNode) -> None:
 
 
 def upgraded(before: PlanNode, after: PlanNode) -> PlanNode:
-    """The new plan, which knows the rows that the old one has left in stores and topics."""
+    """The new plan, with the earlier rows in the stores and topics of the old one."""
     old = {type(each): each for each in _lasting(before)}
     return _upgraded(after, old)
 
@@ -68,11 +68,11 @@ def _upgraded(node: PlanNode, old: Mapping[type[PlanNode], PlanNode]) -> PlanNod
             return replace(node, earlier_rows=rows)
         case Aggregate():
             group = old.get(Aggregate)
-            found = replace(node, input=_upgraded(node.input, old))
+            result = replace(node, input=_upgraded(node.input, old))
             if not isinstance(group, Aggregate):
-                return found
+                return result
             rows = _earlier(group.earlier_rows, group.input.shape.row, node.input.shape.row)
-            return replace(found, earlier_rows=rows)
+            return replace(result, earlier_rows=rows)
         case Filter() | Project() | Explode() | Rekey() | Sink():
             return replace(node, input=_upgraded(node.input, old))
         case _:
@@ -85,7 +85,7 @@ RowColumns = tuple[Column, ...]
 def _earlier(
     earlier: tuple[RowColumns, ...], last: RowColumns, now: RowColumns
 ) -> tuple[RowColumns, ...]:
-    """All versions of rows before the present one: the same columns are the same version."""
+    """All earlier versions of rows: rows with the same columns have the same version."""
     types = {each.name: each.type for each in now}
     for each in last:
         if types.get(each.name, each.type) != each.type:
@@ -97,7 +97,7 @@ def _earlier(
 
 
 def _lasting(node: PlanNode) -> list[PlanNode]:
-    """The steps that have a state or a topic of their own, from the sink to the source."""
+    """The steps with a store or an internal topic, from the sink to the source."""
     found: list[PlanNode] = []
     while not isinstance(node, Scan):
         if isinstance(node, FIXED):
@@ -131,7 +131,7 @@ def _check_step(one: PlanNode, other: PlanNode, before: PlanNode, after: PlanNod
 
 
 def _formats(step: Sink | Rekey | Aggregate) -> str:
-    """How the step's topics and stores hold keys and values; a schema may get columns."""
+    """The formats of keys and values in the step's topics and stores; columns may be added."""
     return f"[{_format(step.key_format)}, {_format(step.value_format)}]"
 
 
@@ -151,7 +151,7 @@ def _must_match(step: str, what: str, one: str, other: str) -> None:
 
 
 def _columns(step: Aggregate, plan: PlanNode) -> str:
-    """The columns that an aggregation needs: for its groups, its functions and conditions."""
+    """The columns that an aggregation needs: for its groups, functions and conditions."""
     used = [*step.grouping, *(each for call in step.calls for each in call.arguments)]
     node = step.input
     while isinstance(node, Filter | Explode | Project):

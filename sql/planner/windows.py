@@ -14,13 +14,13 @@ DAY_MS = 86_400_000
 
 
 def window_info(window: Window) -> WindowInfo:
-    """The windows of the keys that an aggregate gives."""
+    """The windows of an aggregate's keys."""
     size = None if window.kind is WindowKind.SESSION else _ms(window.size)
     return WindowInfo(window.kind, size)
 
 
 def window_spec(window: Window) -> WindowSpec:
-    """The windows of an aggregate; late rows have a day by default."""
+    """The windows of an aggregate; the default grace period is a day."""
     size = _ms(window.size)
     if size is None or size <= 0:
         raise StatementFailed("the size of a window must be positive")
@@ -45,7 +45,7 @@ def _ms(duration: Duration | None) -> int | None:
 
 
 def internal_key_format(source: FormatInfo, columns: Sequence[Column], default: str) -> FormatInfo:
-    """The source's format if it can hold the new key, else the default one, else JSON."""
+    """The source's format if it supports the new key, otherwise the default one or JSON."""
     names = [source.name, default] if source.name != "NONE" else [default]
     for name in names:
         delimiter = source.delimiter if name == source.name else None

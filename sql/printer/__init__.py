@@ -1,4 +1,4 @@
-"""Syntax back to text: what is printed is read as the same syntax."""
+"""Prints syntax trees as SQL, which is parsed to the same trees."""
 
 from sql.printer.expressions import name_text, print_expression, print_type
 from sql.printer.statements import print_query, print_statement

@@ -1,4 +1,4 @@
-"""Names, types and expressions as text, with no more brackets than they need."""
+"""Prints names, types and expressions, with no more parentheses than necessary."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -10,17 +10,17 @@ from sql.syntax import type_names as ty
 from sql.syntax.keywords import RESERVED
 
 PLAIN_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
-# These begin values when [ or ( follows.
+# Keywords that begin values if [ or ( follows.
 BUILDERS = frozenset({"ARRAY", "MAP", "STRUCT"})
 
-# How close an expression binds; an operand that binds less closely than needed stands in brackets.
+# The precedence of expressions; an operand with a lower one is put in parentheses.
 OR, AND, NOT, PREDICATE, CONCATENATION, SUM, PRODUCT, SIGN, PRIMARY = range(9)
 ARITHMETIC = {"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT}
 LOGICAL = {"OR": OR, "AND": AND}
 
 
 def name_text(name: str) -> str:
-    """A name, in back quotes if it needs them.
+    """A name, in backticks if necessary.
 
     >>> name_text("ID"), name_text("Id"), name_text("SELECT")
     ('ID', '`Id`', '`SELECT`')
@@ -31,12 +31,12 @@ def name_text(name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text in single quotes."""
+    """A string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def print_type(type_: ty.TypeSyntax) -> str:
-    """A type as text.
+    """A type in SQL.
 
     >>> print_type(ty.MapOf(ty.NamedType("STRING"), ty.NamedType("DECIMAL", (4, 2))))
     'MAP<STRING, DECIMAL(4, 2)>'
@@ -57,7 +57,7 @@ def print_type(type_: ty.TypeSyntax) -> str:
 
 
 def print_expression(expression: ex.Expression) -> str:
-    """An expression as text.
+    """An expression in SQL.
 
     >>> a = ex.Name("A")
     >>> print_expression(ex.Arithmetic("*", ex.Arithmetic("+", a, a), a))
@@ -67,17 +67,17 @@ def print_expression(expression: ex.Expression) -> str:
 
 
 def print_value(expression: ex.Expression) -> str:
-    """An expression where no comparison, AND, OR or NOT can stand without brackets."""
+    """An expression where comparisons, AND, OR and NOT need parentheses."""
     return _shown(expression, CONCATENATION)
 
 
 def print_primary(expression: ex.Expression) -> str:
-    """An expression where no operator can stand without brackets."""
+    """An expression where operators need parentheses."""
     return _shown(expression, PRIMARY)
 
 
 def print_expressions(expressions: Iterable[ex.Expression]) -> str:
-    """Expressions with commas between them."""
+    """Expressions separated by commas."""
     return ", ".join(map(print_expression, expressions))
 
 
@@ -86,11 +86,11 @@ def _shown(expression: ex.Expression, least: int) -> str:
     return text if binds >= least else f"({text})"
 
 
-Bound = tuple[int, str]  # how close it binds, and its text
+Bound = tuple[int, str]  # the precedence, and the SQL
 
 
 def _number(text: str) -> Bound:
-    # A minus before it is a sign for who stands around it.
+    # The context prints a minus as a sign.
     return (SIGN if text.startswith("-") else PRIMARY), text
 
 
@@ -129,8 +129,8 @@ def _concatenation(node: ex.Concatenation) -> Bound:
 def _signed(node: ex.Signed) -> Bound:
     value = _shown(node.value, SIGN)
     if node.sign == "-" and value[0] in "0123456789.":
-        value = f"({value})"  # Or else it would be one literal with its sign.
-    # Two minuses would start a comment.
+        value = f"({value})"  # otherwise it would be parsed as one literal with its sign
+    # Two consecutive minuses would start a comment.
     return SIGN, f"{node.sign}{' ' if value[0] == node.sign else ''}{value}"
 
 
@@ -186,7 +186,7 @@ def _struct(node: ex.StructOfValues) -> Bound:
     return PRIMARY, f"STRUCT({', '.join(fields)})"
 
 
-# mypy cannot know that a function under a type takes a node of this type.
+# mypy cannot know that the key of a function is the type of its nodes.
 _TEXTS: dict[type, Callable[..., Bound]] = {
     ex.Null: lambda node: (PRIMARY, "NULL"),
     ex.BooleanLiteral: lambda node: (PRIMARY, "TRUE" if node.value else "FALSE"),

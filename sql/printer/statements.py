@@ -1,4 +1,4 @@
-"""Queries and statements as text, on one line or on several."""
+"""Prints queries and statements, on one line or on several."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -17,11 +17,11 @@ from sql.syntax import statements as st
 from sql.syntax.expressions import Expression
 from sql.syntax.keywords import STATEMENT_WORDS
 
-WIDTH = 100  # of a line; more items of SELECT stand on lines of their own
+WIDTH = 100  # of a line; if items of SELECT exceed it, each has its own line
 
 
 def print_statement(statement: st.Statement, *, pretty: bool = False) -> str:
-    """A statement as text, without a semicolon; pretty: queries on several lines.
+    """A statement without a semicolon; `pretty`: queries on several lines.
 
     >>> print_statement(st.DropSource(st.SourceKind.STREAM, "S", if_exists=True))
     'DROP STREAM IF EXISTS S'
@@ -39,7 +39,7 @@ def print_statement(statement: st.Statement, *, pretty: bool = False) -> str:
 
 
 def print_query(query: qu.Query, *, pretty: bool = False) -> str:
-    """A query as text, on one line or with a line for each part."""
+    """A query on one line, or with a line per clause."""
     items = [_item(each) for each in query.items]
     select = f"SELECT {', '.join(items)}"
     if pretty and len(select) > WIDTH:
@@ -111,7 +111,7 @@ def _grouping(expressions: Sequence[Expression]) -> str:
     return ", ".join(map(print_value, expressions))
 
 
-# Parts of statements; those that are False, None or empty are left out.
+# Parts of statements; those that are False, None or empty are omitted.
 Part = str | bool | None
 
 
@@ -172,7 +172,7 @@ def _create(node: st.CreateSource | st.CreateAsSelect) -> list[Part]:
 
 
 def _on_lines(node: st.CreateSource) -> str:
-    """A line for each column and one for the properties."""
+    """With a line per column and one for the properties."""
     head = " ".join(_words(_create(replace(node, columns=(), properties=()))))
     columns = ",\n".join(f"  {_column(each)}" for each in node.columns)
     listed = f" (\n{columns}\n)" if columns else ""
@@ -198,14 +198,14 @@ def _drop_source(node: st.DropSource) -> list[Part]:
 
 
 def _describe_source(node: st.DescribeSource) -> list[Part]:
-    # TABLES would be all of them.
+    # DESCRIBE TABLES would describe all of them.
     name = f"`{node.name}`" if node.name == "TABLES" else name_text(node.name)
     return ["DESCRIBE", name, _when(node.extended, "EXTENDED")]
 
 
 def _explain_query(node: st.Explain) -> list[Part]:
     name = node.query_id or ""
-    # A word that begins a statement would begin one here.
+    # An id that is a keyword of a statement would begin one here.
     return ["EXPLAIN", f"`{name}`" if name in STATEMENT_WORDS else name_text(name)]
 
 
@@ -244,7 +244,7 @@ def _listed(expressions: Sequence[Expression]) -> str:
     return f"({print_expressions(expressions)})"
 
 
-# mypy cannot know that a function under a type takes a node of this type.
+# mypy cannot know that the key of a function is the type of its nodes.
 _HEADS: dict[type, Callable[..., str]] = {
     st.Select: lambda node: "",
     st.InsertSelect: lambda node: " ".join(

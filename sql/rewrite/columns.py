@@ -11,12 +11,12 @@ V = TypeVar("V")
 
 
 def columns_used(value: object) -> frozenset[int]:
-    """The places in the row that expressions use; `value` may be a tuple of expressions."""
+    """The indexes of columns that expressions use; `value` may be a tuple of expressions."""
     return frozenset(each.index for each in column_values(value))
 
 
 def on_row(value: V, places: Mapping[int, int], row: tuple[Column, ...]) -> V:
-    """Expressions on another row, in which a column is at `places[old place]`."""
+    """Expressions on another row, in which a column is at `places[old index]`."""
     return cast("V", _on_row(value, places, row))
 
 
@@ -31,5 +31,5 @@ def _on_row(value: object, places: Mapping[int, int], row: tuple[Column, ...]) -
     before = {each.name: getattr(value, each.name) for each in fields(value)}
     after = {name: _on_row(each, places, row) for name, each in before.items()}
     changed = {name: each for name, each in after.items() if each != before[name]}
-    # mypy compares the fields with those of each class that it could be.
+    # mypy compares the fields with those of each possible class.
     return replace(value, **changed) if changed else value  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""prune_columns: repartition topics and the stores of joins have only columns that are used later.
+"""prune_columns: removes unused columns from repartition topics and the stores of joins.
 
     SELECT b, SUM(a) FROM s GROUP BY b           SELECT s.id, c FROM s JOIN t ON s.id = t.id
 
@@ -6,15 +6,15 @@
         Project(b, a)      <- new                    Scan(s)
           Scan(s)                                    Scan(t)   <- keeps only c
 
-A Project comes before each step whose rows are stored or sent: GROUP BY, a join of streams, and a
-stream with a new key that is joined with a table. A table that is joined keeps only some columns in
-its store (`kept` in sql/plan.py).
+A Project is added before each step whose rows are stored or sent to a topic: GROUP BY, a join of
+streams, and a stream with a new key that is joined with a table. The store of a joined table
+contains only some columns (`kept` in sql/plan.py).
 
-A table that is read alone keeps whole rows: CREATE OR REPLACE may select a column of them that no
-statement has used before. Rows before a GROUP BY may be pruned, because a new statement has to have
-the same groups and functions; and joins cannot be replaced (planner/upgrades.py). The left table of
-a join by a foreign key keeps whole rows, too: an answer of the right table counts only if the row
-that has asked for it is still the same.
+The store of a table that is not joined contains whole rows: CREATE OR REPLACE may select a column
+that no statement has used before. Rows before a GROUP BY may be pruned, because a new statement
+must have the same groups and functions; and joins cannot be replaced (planner/upgrades.py). The
+left table of a foreign-key join also has whole rows: a response of the right table is only valid if
+the row that requested it has not changed.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ Join = StreamJoin | StreamTableJoin | TableJoin | ForeignKeyJoin
 
 @dataclass(frozen=True, slots=True)
 class _Pruned:
-    """A step, and where the columns that it still has are in its rows, by their places before."""
+    """A step, and the new indexes of its remaining columns by their old indexes."""
 
     node: PlanNode
     places: dict[int, int]
@@ -65,7 +65,7 @@ def _unchanged(node: PlanNode) -> _Pruned:
 
 
 def _pruned(node: PlanNode, needed: frozenset[int], *, joined: bool) -> _Pruned:
-    """A step that has at least the needed columns; `joined`: it is the input of a join."""
+    """A step with at least the needed columns; `joined`: it is the input of a join."""
     match node:
         case Scan():
             return _scan(node, needed) if joined and node.shape.is_table else _unchanged(node)
@@ -96,7 +96,7 @@ def _pruned(node: PlanNode, needed: frozenset[int], *, joined: bool) -> _Pruned:
 
 
 def _scan(node: Scan, needed: frozenset[int]) -> _Pruned:
-    """A table with a store of the needed columns."""
+    """A table whose store has the needed columns."""
     assert node.kept is None, "a plan is rewritten once"
     kept = _chosen(node, needed)
     if len(kept) == len(node.shape.row):
@@ -111,7 +111,7 @@ def _before(step: Explode | Rekey, used: frozenset[int], *, joined: bool) -> _Pr
 
 
 def _widened(step: Explode | Rekey, before: Explode | Rekey, below: _Pruned) -> _Pruned:
-    """A step on other rows, with the same columns after them as before."""
+    """A step on other rows, with the same additional columns."""
     old, new = len(before.input.shape.row), len(below.node.shape.row)
     added = before.shape.row[old:]
     shape = replace(before.shape, row=(*below.node.shape.row, *added))
@@ -134,7 +134,7 @@ def _aggregate(node: Aggregate) -> Aggregate:
 
 
 def _has_new_key(node: PlanNode) -> bool:
-    """Whether a stream's rows must be sent to other partitions before something is stored."""
+    """Whether a stream's rows are repartitioned before they are stored."""
     while isinstance(node, Filter | Project | Explode):
         node = node.input
     return isinstance(node, Rekey)
@@ -163,15 +163,15 @@ def _join(node: Join, needed: frozenset[int]) -> _Pruned:
 
 
 def _side(join: Join, node: PlanNode, needed: frozenset[int], which: str) -> _Pruned:
-    found = _pruned(node, needed, joined=True)
+    result = _pruned(node, needed, joined=True)
     is_stored = isinstance(join, StreamJoin) or _has_new_key(node)
     if node.shape.is_table or not is_stored:
-        return found
-    return _only(found, needed, f"{join.name}/{which}Columns")
+        return result
+    return _only(result, needed, f"{join.name}/{which}Columns")
 
 
 def _only(below: _Pruned, needed: frozenset[int], name: str) -> _Pruned:
-    """No columns but the needed ones."""
+    """Only the needed columns."""
     node = below.node
     chosen = _chosen(node, frozenset(below.places[each] for each in needed))
     if len(chosen) == len(node.shape.row):
@@ -187,7 +187,7 @@ def _only(below: _Pruned, needed: frozenset[int], name: str) -> _Pruned:
 
 
 def _chosen(node: PlanNode, needed: frozenset[int]) -> tuple[int, ...]:
-    """The needed columns in their order; a row that is only counted has its time, at least."""
+    """The needed columns in their order; rows that are only counted have at least their time."""
     if needed:
         return tuple(sorted(needed))
     names = [each.name for each in node.shape.row]

@@ -1,4 +1,4 @@
-"""push_filters: WHERE conditions on a stream are computed before the stream is joined with tables.
+"""push_filters: evaluates WHERE conditions on a stream before it is joined with tables.
 
     SELECT ... FROM s JOIN t ON s.x = t.id WHERE s.a > 1 AND t.b > 2
 
@@ -10,11 +10,12 @@
                                                     Scan(t)
 
 so rows that the condition excludes are neither sent to the repartition topic nor looked up. Only
-conditions that cannot fail move: others would be reported for rows that have no match.
+conditions that cannot fail are moved: the failures of others would be reported for rows without a
+match.
 
-Filters stay above joins of streams, because rows that are filtered out advance the time of the
-join, which decides what is late. They stay above joins of tables, too, because a filter of a table
-emits deletions, and a join would emit others.
+Filters stay above joins of streams, because filtered rows advance the stream time of the join,
+which determines which rows are late. They also stay above joins of tables, because the filter of a
+table emits tombstones, and a join would emit others.
 """
 
 from dataclasses import replace
@@ -52,7 +53,7 @@ def push_filters(plan: PlanNode) -> PlanNode:
 
 
 def _pushed(step: Filter, join: StreamTableJoin) -> PlanNode:
-    """The join with all conditions of the step before it that may be there."""
+    """The join, with the movable conditions of the filter above it below it."""
     node: PlanNode = join
     kept: list[TypedExpression] = []
     for condition in _conditions(step.condition):
@@ -69,7 +70,7 @@ def _pushed(step: Filter, join: StreamTableJoin) -> PlanNode:
 
 
 def _conditions(condition: TypedExpression) -> list[TypedExpression]:
-    """The conditions that AND connects: a row is kept if all of them are true."""
+    """The parts of a conjunction: a row is kept if all of them are true."""
     if isinstance(condition, te.Both):
         return [*_conditions(condition.left), *_conditions(condition.right)]
     return [condition]
@@ -99,7 +100,7 @@ def _is_of_input(condition: TypedExpression, step: Rekey) -> bool:
 
 
 def _moved(condition: TypedExpression, node: PlanNode) -> TypedExpression:
-    """A condition on the rows of a step before it: the same columns, perhaps of other names."""
+    """A condition, rewritten for the rows of an input: the same columns, possibly renamed."""
     row = node.shape.row
     return on_row(condition, {place: place for place in range(len(row))}, row)
 

@@ -25,7 +25,7 @@ class Rule:
     rewrite: Callable[[PlanNode], PlanNode]
 
 
-# Filters move first, so that columns that only they use are not stored.
+# Filters are moved first, so that columns that only they use are not stored.
 RULES = (Rule("push_filters", push_filters), Rule("prune_columns", prune_columns))
 
 

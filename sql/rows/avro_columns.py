@@ -1,8 +1,8 @@
-"""Columns as the Avro schema that ksqlDB registers for them, and the columns of any Avro schema.
+"""Columns as ksqlDB's Avro schemas, and the columns of any Avro schema.
 
 A row is a record whose fields are all ["null", T] with default null. Nested records are named after
-the way to them, KsqlDataSourceSchema_FIELD_FIELD. A MAP is an array of records of key and value, as
-Kafka Connect writes maps whose keys may be null. Times and decimals carry Connect's names.
+their path, KsqlDataSourceSchema_FIELD_FIELD. A MAP is an array of records of key and value, as
+Kafka Connect writes maps whose keys may be null. Times and decimals have Connect's names.
 """
 
 import json
@@ -35,7 +35,7 @@ from sql.rows.column_names import struct_of
 
 DEFAULT_NAME = "io.confluent.ksql.avro_schemas.KsqlDataSourceSchema"
 CONNECT = "org.apache.kafka.connect.data."
-# What Connect takes a decimal to have when its schema does not say.
+# Connect's default precision and scale of a decimal.
 PRECISION_DEFAULT = 64
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -71,7 +71,7 @@ _LOGICAL: dict[tuple[str, str], DataType] = {
 
 
 def avro_text(columns: Sequence[Column], *, name: str | None = None, wrapped: bool = True) -> str:
-    """The schema of rows of these columns, as one line of JSON."""
+    """The schema of rows with these columns, as one line of JSON."""
     writer = _Writer(name or DEFAULT_NAME)
     schema = (
         writer.record([(each.name, each.type) for each in columns], writer.name)
@@ -84,7 +84,7 @@ def avro_text(columns: Sequence[Column], *, name: str | None = None, wrapped: bo
 def avro_columns(
     node: AvroType, *, single: str | None = None, upper: bool = True
 ) -> tuple[Column, ...]:
-    """The columns of a schema; all of it is one column when that one is named."""
+    """The columns of a schema; with `single`, the whole schema is one column."""
     if single is not None:
         return (Column(single, avro_type(node, upper=upper)),)
     node = node.present or node
@@ -101,22 +101,22 @@ def avro_columns(
 
 
 def field_name(name: str, upper: bool) -> str:
-    """A field's name as a column has it."""
+    """The column name of a field."""
     return name.upper() if upper else name
 
 
 def avro_type(node: AvroType, *, upper: bool = True) -> DataType:
-    """The type that a column of such values has."""
+    """The column type of such values."""
     node = node.present or node
     if node.logical == "decimal" and node.kind in ("bytes", "fixed"):
         return _decimal(node)
-    if (found := _LOGICAL.get((node.kind, node.logical))) is not None:
-        return found
-    if (found := _KINDS.get(node.kind)) is not None:
-        return found
+    if (result := _LOGICAL.get((node.kind, node.logical))) is not None:
+        return result
+    if (result := _KINDS.get(node.kind)) is not None:
+        return result
     if node.element is not None:
         if node.kind == "array" and is_map_entry(node.element):
-            # Connect's keys may be of any type; columns read them as text.
+            # Keys in Connect may have any type; columns read them as strings.
             values = next(each.type for each in node.element.fields if each.name == "value")
             return MapType(STRING, avro_type(values, upper=upper))
         inner = avro_type(node.element, upper=upper)
@@ -149,7 +149,7 @@ def _decimal(node: AvroType) -> DecimalType:
 
 
 class _Writer:
-    """Writes one schema; no two records of it may have the same name."""
+    """Creates one schema; its records must have unique names."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -205,7 +205,7 @@ class _Writer:
         return {"type": "array", "items": entry, "connect.name": path}
 
     def _header(self, path: str) -> dict[str, object]:
-        """The begin of a record; a name that another way has led to gets a number."""
+        """The beginning of a record; a name that is already used gets a number."""
         name, number = path, 2
         while name in self.taken:
             name, number = f"{path}_{number}", number + 1

@@ -1,4 +1,4 @@
-"""Rows from Avro's binary encoding: what becomes of its types in columns.
+"""Rows from Avro's binary encoding: the conversion of its types to columns.
 
 The functions that read the bytes are generated for each writer's schema
 (`broker/serde/avro_codec/decoding.py`), and read times and decimals without their logical types.
@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from broker.errors import SerdeError
-from broker.serde.avro_codec.decoding import Decoding, Made
+from broker.serde.avro_codec.decoding import DecodedRecord, Decoding
 from broker.serde.program import Program
 from broker.serde.schema.avro_types import RECORDS, AvroType, branch_name, is_map_entry
 from sql.datatypes import (
@@ -32,7 +32,7 @@ Decode = Callable[[bytes], Row | None]
 
 
 def row_reader(node: AvroType, columns: Sequence[Column], *, skip: int) -> Decode:
-    """From the bytes of a record to a row; columns that the record has not are null."""
+    """A function from the bytes of a record to a row; columns without a field are null."""
     kind = (node.present or node).kind
     if kind not in RECORDS:
         raise SerdeError(
@@ -43,7 +43,7 @@ def row_reader(node: AvroType, columns: Sequence[Column], *, skip: int) -> Decod
 
 
 def single_reader(node: AvroType, column: Column, *, skip: int) -> Decode:
-    """From the bytes of a value alone to a row of one column."""
+    """A function from the bytes of an unwrapped value to a row of one column."""
     whole = "None if x is None else (x,)"
     return _decoding().function(node, Place(column.type, column.name), skip=skip, whole=whole)
 
@@ -54,7 +54,7 @@ def _decoding() -> Decoding[Place]:
 
 
 class _Columns:
-    """Makes values of columns: rows are tuples, structs are dicts, as ksqlDB coerces values."""
+    """Creates values of columns: rows are tuples, structs are dicts, with ksqlDB's coercions."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -70,7 +70,7 @@ class _Columns:
             convert = _decimal_reader(written.scale, data_type)
         return x if convert is None else f"{self._program.constant('convert', convert)}({x})"
 
-    def record(self, node: AvroType, wanted: Place) -> Made[Place]:
+    def record(self, node: AvroType, wanted: Place) -> DecodedRecord[Place]:
         """A tuple of all columns, a dict of all fields; or the key and value of a map's entry."""
         path = wanted.path
         match wanted.type:
@@ -80,7 +80,7 @@ class _Columns:
                 return _made(node, fields, f"{path}.", "{{{}}}", "{name!r}: {value}, ")
             case MapType(key, value) if wanted.is_entry:
                 entry = [("key", Place(key, path)), ("value", Place(value, path))]
-                return Made(entry, lambda names: f"({', '.join(names)})")
+                return DecodedRecord(entry, lambda names: f"({', '.join(names)})")
         raise _mismatch(node, wanted)
 
     def items(self, node: AvroType, wanted: Place, x: str) -> tuple[Place, str]:
@@ -111,20 +111,20 @@ class _Columns:
         fields = {id(_found(names, each.name)): each for each in data_type.fields}
         empty = dict.fromkeys(each.name for each in data_type.fields)
         nothing = self._program.constant("empty", empty)
-        found: list[tuple[Place | None, str]] = []
+        result: list[tuple[Place | None, str]] = []
         for each in present:
             field = fields.get(id(each))
             if field is None:
-                found.append((None, f"{nothing}.copy()"))
+                result.append((None, f"{nothing}.copy()"))
             else:
                 inner = Place(field.type, f"{wanted.path}.{field.name}")
-                found.append((inner, f"{{**{nothing}, {field.name!r}: {x}}}"))
-        return found
+                result.append((inner, f"{{**{nothing}, {field.name!r}: {x}}}"))
+        return result
 
 
 def _made(
     node: AvroType, fields: Sequence[Column | Field], path: str, whole: str, item: str
-) -> Made[Place]:
+) -> DecodedRecord[Place]:
     names = _by_name((each.name, each) for each in node.fields)
     found = [_found(names, each.name) for each in fields]
     wanted: list[tuple[str, Place]] = [
@@ -142,17 +142,17 @@ def _made(
             )
         )
 
-    return Made(wanted, source)
+    return DecodedRecord(wanted, source)
 
 
 def _by_name(named: Iterable[tuple[str, T]]) -> dict[str, T]:
-    """By names as they are, and in upper case where no other has that name."""
+    """By exact name, and in upper case unless another field has that name."""
     found = dict(named)
     return {name.upper(): each for name, each in found.items()} | found
 
 
 def _found(names: Mapping[str, T], name: str) -> T | None:
-    # Avro has no dots in names, so columns with them were written with _.
+    # Names in Avro cannot contain dots, so columns with dots were written with _.
     return names.get(name) or names.get(name.upper().replace(".", "_"))
 
 

@@ -1,8 +1,8 @@
-"""Rows as Avro's binary encoding: what is written of columns where the schema has its types.
+"""Rows as Avro's binary encoding: the conversion of columns to the types of the schema.
 
 The functions that write the bytes are generated for each schema
-(`broker/serde/avro_codec/encoding.py`). A null where the schema has none is the field's default, if
-that has one.
+(`broker/serde/avro_codec/encoding.py`). If the schema does not allow null, the field's default is
+written, if there is one.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ from sql.rows.place import Place
 
 
 def row_writer(node: AvroType, columns: Sequence[Column], prefix: bytes) -> Write:
-    """From a row to the bytes of a record, with a prefix."""
+    """A function from a row to the bytes of a record, with a prefix."""
     kind = (node.present or node).kind
     if kind not in RECORDS:
         raise SchemaError(f"the Avro schema has {kind} where the columns are a record")
@@ -50,7 +50,7 @@ def row_writer(node: AvroType, columns: Sequence[Column], prefix: bytes) -> Writ
 def single_writer(
     node: AvroType, column: Column, prefix: bytes
 ) -> Callable[[Sequence[object]], bytes | None]:
-    """From a row of one column to the bytes of its value alone; null is a tombstone."""
+    """A function from a row of one column to the bytes of its value; null is a tombstone."""
     write = _encoding().present_function(node, Place(column.type, column.name), prefix)
 
     def write_single(row: Sequence[object]) -> bytes | None:
@@ -65,16 +65,16 @@ def _encoding() -> Encoding[Place]:
     return Encoding(program, _Columns(program), _other)
 
 
-# Any: what writers of Avro's types do not expect.
+# Any: values that writers of Avro's types do not expect.
 def _other(kind: str, value: Any) -> Any:
     match kind:
         case "int" | "long":
             end = INT_END if kind == "int" else LONG_END
-            if not -end <= (found := index(value)) < end:
+            if not -end <= (result := index(value)) < end:
                 raise SerdeError(f"{value} is out of the range of Avro's {kind}")
-            return found
+            return result
         case "float" | "double":
-            return value  # it is refused when it is packed
+            return value  # packing refuses it
         case "string" if isinstance(value, str):
             return str(value)
         case "bytes" if isinstance(value, bytes | bytearray | memoryview):
@@ -83,13 +83,13 @@ def _other(kind: str, value: Any) -> Any:
 
 
 class _Columns:
-    """Takes rows apart, which are tuples, and structs, which are dicts."""
+    """Reads rows, which are tuples, and structs, which are dicts."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
 
     def null(self, node: AvroType, wanted: Place) -> str | None:
-        """Null, or the default that is there instead."""
+        """Null, or the default."""
         if wanted.is_entry:
             return None
         if node.null_at is not None:
@@ -99,7 +99,7 @@ class _Columns:
         return f"{self._program.constant('null', _null_refusal(wanted.path))}()"
 
     def leaf(self, node: AvroType, wanted: Place, x: str) -> str:
-        """As it is, but decimals."""
+        """The value itself, except for decimals."""
         data_type = wanted.type
         found = avro_type(node)
         if found != data_type and not (found is BIGINT and data_type is INT):
@@ -129,7 +129,7 @@ class _Columns:
         raise _unsuitable(node, wanted)
 
     def items(self, node: AvroType, wanted: Place, x: str) -> tuple[str, Place]:
-        """Of a list; or the entries of a dict."""
+        """The items of a list; or the entries of a dict."""
         is_map = node.element is not None and is_map_entry(node.element)
         match wanted.type:
             case MapType(key) if is_map and key is STRING:
@@ -139,7 +139,7 @@ class _Columns:
         raise _unsuitable(node, wanted)
 
     def entries(self, node: AvroType, wanted: Place, x: str) -> tuple[str, Place]:
-        """Of a dict."""
+        """The entries of a dict."""
         match wanted.type:
             case MapType(key, value) if key is STRING:
                 return f"{x}.items()", Place(value, wanted.path)
@@ -148,7 +148,7 @@ class _Columns:
     def union(
         self, node: AvroType, wanted: Place, fits: Callable[[AvroType, Place], bool]
     ) -> Choice[Place]:
-        """Of a struct with a field for each branch, of which at most one is not null."""
+        """A struct with a field for each branch, of which at most one is not null."""
         if not isinstance(wanted.type, StructType):
             raise _unsuitable(node, wanted)
         places = {branch_name(each): at for at, each in enumerate(node.branches)}
@@ -190,13 +190,13 @@ def _parts(
 
 
 def _without_column(field: AvroField, path: str) -> bytes:
-    found = default_bytes(field)
-    if found is None:
+    result = default_bytes(field)
+    if result is None:
         raise SchemaError(
             f'the Avro schema has a field "{path}{field.name}" that has no column',
-            hint="give the field a default, or make it nullable",
+            hint="add a default to the field, or make it nullable",
         )
-    return found
+    return result
 
 
 def _null_refusal(path: str) -> Callable[[], NoReturn]:

@@ -1,4 +1,4 @@
-"""AVRO: rows as the Avro records that ksqlDB writes; read from whatever schema wrote them."""
+"""AVRO: rows as ksqlDB's Avro records; records with any schema can be read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class AvroRows(RowFormat):
         return Schema(text, SchemaKind.AVRO)
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """A record's fields; of a key, or an unwrapped value, all of it as ROWKEY or ROWVAL."""
+        """A record's fields; a key, or an unwrapped value, is a single column ROWKEY or ROWVAL."""
         return avro_columns(
             _tree(schema), single=name_of_single(options), upper=options.schema_id is None
         )

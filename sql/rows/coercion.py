@@ -1,4 +1,4 @@
-"""Which types of written values columns accept, as Kafka Connect's translator in ksqlDB does.
+"""The written types that columns accept, as in ksqlDB's translation of Connect's values.
 
     column              written
     INT                 INT, DATE, TIME
@@ -10,7 +10,7 @@
     TIMESTAMP           itself, BIGINT
     BOOLEAN, BYTES      themselves
 
-Compound types are the formats' own business.
+Compound types are handled by the formats.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from sql.datatypes import (
 )
 from sql.numeric_types import fit_decimal
 
-# From a value that is there to another one; None in place of a function leaves values alone.
+# A function of values that are not null; None if values are not changed.
 Convert = Callable[..., object]
 
 _SAME: dict[DataType, frozenset[DataType]] = {
@@ -55,7 +55,7 @@ def mismatch(written: object, wanted: object, path: str) -> SerdeError:
 
 
 def coercion(written: DataType, wanted: DataType, path: str) -> Convert | None:
-    """How values of one scalar type become those of another; SerdeError when they do not."""
+    """The conversion of values of one scalar type to another; SerdeError if there is none."""
     if written == wanted or written in _SAME.get(wanted, ()):
         return None
     if wanted is STRING:
@@ -71,17 +71,17 @@ def coercion(written: DataType, wanted: DataType, path: str) -> Convert | None:
 
 
 def unscaled(value: Decimal, wanted: DecimalType) -> int:
-    """All digits of a decimal as one whole number; ValueError when they do not fit the type."""
+    """All digits of a decimal as an integer; ValueError if they do not fit the type."""
     return int(_EXACT.scaleb(fit_decimal(value, wanted), wanted.scale))
 
 
 def scaled(number: int, scale: int) -> Decimal:
-    """The decimal of a whole number, of whose digits `scale` are after the point."""
+    """The decimal with these digits, of which `scale` are after the point."""
     return _EXACT.scaleb(Decimal(number), -scale)
 
 
 def two_complement(number: int) -> bytes:
-    """A whole number as the shortest big-endian bytes, as Java's BigInteger writes it."""
+    """An integer as the shortest big-endian bytes, as Java's BigInteger writes it."""
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
     return number.to_bytes(length, "big", signed=True)
 

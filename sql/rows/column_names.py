@@ -1,4 +1,4 @@
-"""struct_of: fields of a schema together, each under a name of its own."""
+"""struct_of: the struct of a schema's fields, whose names must be unique."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from sql.datatypes import Field, StructType
 
 
 def struct_of(fields: Iterable[Field], where: str) -> StructType:
-    """The struct of fields; names that became equal in upper case are refused."""
+    """The struct of fields; names that are equal when their case is ignored are refused."""
     found: dict[str, Field] = {}
     for each in fields:
         if each.name in found:

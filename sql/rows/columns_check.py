@@ -8,12 +8,12 @@ from sql.rows.row_format import RowOptions
 
 
 def is_alone(columns: Sequence[Column], options: RowOptions) -> bool:
-    """Whether a single column is written without a record around it; in keys it always is."""
+    """Whether a single column is written unwrapped; keys always are."""
     return len(columns) == 1 and (options.is_key or not options.wrapped)
 
 
 def unsupported_type(name: str, column: Column) -> SchemaError:
-    """The error for a column whose type a format cannot write."""
+    """The error for a column type that a format does not support."""
     return SchemaError(
         f'format "{name}" does not support type {type_name(column.type)}',
         at=f'column "{column.name}"',
@@ -34,7 +34,7 @@ def check_map_keys(name: str, columns: Sequence[Column]) -> None:
 
 
 def parts_of(data_type: DataType) -> Iterator[DataType]:
-    """A type and all types inside of it."""
+    """A type and all types that it contains."""
     yield data_type
     match data_type:
         case ArrayType(element):

@@ -1,9 +1,9 @@
-"""DELIMITED: the columns as strings with a delimiter between them, as Apache Commons CSV has it.
+"""DELIMITED: columns as strings separated by a delimiter, as in Apache Commons CSV.
 
-Reading: a field that starts with a quote continues to the next single quote; two stand for one.
-Blank lines before the record are skipped, everything after its line is ignored, and an empty
-field is null. Writing: null is empty, and fields are quoted only when they could be misread; the
-first one is quoted also when it starts with anything but a letter or digit.
+Reading: a field that starts with a quote continues to the next single quote; two quotes are an
+escaped quote. Blank lines before the record are skipped, everything after its line is ignored, and
+an empty field is null. Writing: null is empty, and fields are only quoted if necessary; the first
+one is also quoted if it starts with anything but a letter or digit.
 """
 
 import re
@@ -66,7 +66,7 @@ class DelimitedRows(RowFormat):
 
 
 def delimiter_of(text: str) -> str:
-    """The character that a delimiter's text stands for: itself, or SPACE or TAB."""
+    """The character of a delimiter: itself, or that of SPACE or TAB."""
     sign = DELIMITER_NAMES.get(text.upper(), text)
     if len(sign) != 1 or sign in '"\r\n':
         raise SchemaError(
@@ -80,7 +80,7 @@ class DelimitedRowSerde:
     """Rows of scalar columns as separated values."""
 
     def __init__(self, columns: Sequence[Column], delimiter: str) -> None:
-        """Prepare what reads and writes the field of each column."""
+        """Create the functions that read and write the field of each column."""
         self._names = [each.name for each in columns]
         self._delimiter = delimiter
         self._parsers = [parser_of(each.type) for each in columns]
@@ -135,7 +135,7 @@ class DelimitedRowSerde:
     def _located(
         self, error: ValueError, convert: Sequence[Callable[[T], object]], values: Sequence[T]
     ) -> Mismatch:
-        """The error with its column, which is found by trying again."""
+        """The error with its column, which is found by converting the values one by one."""
         for name, function, value in zip(self._names, convert, values, strict=True):
             try:
                 if value not in (None, ""):
@@ -146,13 +146,13 @@ class DelimitedRowSerde:
 
 
 def writer_of(data_type: DataType, delimiter: str, *, is_first: bool) -> Callable[[object], str]:
-    """What writes the field of a value that is not null, with quotes where they are needed."""
+    """A function that writes the field of a value that is not null, quoted if necessary."""
     printer = printer_of(data_type)
     if data_type is not STRING and not is_first and delimiter not in NUMBER_CHARACTERS:
         return printer
     special = re.escape(delimiter) + '"\r\n'
     start = "0-9A-Za-z" if is_first else "^\0-#"
-    # The rule of Commons CSV: nothing special inside, and no space or control sign at the end.
+    # The rule of Commons CSV: no special character, and no space or control character at the end.
     is_plain = re.compile(
         f"(?=[{start}])[^{special}]*(?<=[^\0- ])" + ("" if is_first else "|")
     ).fullmatch
@@ -167,7 +167,7 @@ def writer_of(data_type: DataType, delimiter: str, *, is_first: bool) -> Callabl
 
 
 def first_record(text: str, delimiter: str) -> list[str]:
-    """The fields of the first line that is not blank; none when there is no such line."""
+    """The fields of the first line that is not blank; none if there is no such line."""
     plain = _plain_field(delimiter)
     text = text.lstrip(LINE_ENDS)
     if not text:
@@ -205,7 +205,7 @@ def _quoted_field(text: str, start: int, delimiter: str) -> tuple[str, int]:
 
 
 def parser_of(data_type: DataType) -> Callable[[str], object]:
-    """What reads the text of a field that is not empty."""
+    """A function that parses a field that is not empty."""
     if isinstance(data_type, DecimalType):
         return lambda text: parse_decimal(text, data_type)
     assert isinstance(data_type, Primitive)
@@ -235,7 +235,7 @@ PARSERS: dict[Primitive, Callable[[str], object]] = {
 
 
 def printer_of(data_type: DataType) -> Callable[[object], str]:
-    """What writes the text of a value that is not null."""
+    """A function that formats a value that is not null."""
     if isinstance(data_type, DecimalType):
         return _print_decimal
     assert isinstance(data_type, Primitive)

@@ -1,4 +1,4 @@
-"""All row formats by the names that SQL has for them."""
+"""All row formats by their SQL names."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from sql.rows.row_format import RowFormat
 
 
 def format_of(name: str) -> RowFormat:
-    """The format of a name, in any case; SchemaError with all names if there is none."""
+    """The format with a name, ignoring case; SchemaError lists the names if it is unknown."""
     make = FORMATS.get(name.upper())
     if make is None:
         raise SchemaError(
@@ -20,7 +20,7 @@ def format_of(name: str) -> RowFormat:
     return make()
 
 
-# Formats with schemas are imported when asked for: most programs need none of their libraries.
+# Formats with schemas are imported on demand: most programs do not need their libraries.
 def _avro() -> RowFormat:
     from sql.rows.avro_rows import AvroRows
 

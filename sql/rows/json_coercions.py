@@ -8,8 +8,9 @@
     BYTES      base64 text
     ARRAY array    MAP object    STRUCT object
 
-Fields are found by their exact name, else by the last one whose upper case is the name. What is
-missing is null, what is unknown is ignored. The values come from decode_json, which loses nothing.
+Fields are found by their exact name, otherwise by the last one whose upper case is the name.
+Missing fields are null, unknown ones are ignored. The values come from decode_json, which loses no
+digits.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +40,7 @@ from sql.rows.mismatch import Mismatch, inside
 # From a JSON value that is not null.
 Coercion = Callable[[object], object]
 
-# Numbers with more digits are in none of the ranges, and would take long to make whole.
+# Numbers with more digits are out of all ranges, and slow to convert to integers.
 DIGITS_MAX = 30
 KINDS: dict[type, str] = {
     bool: "a boolean",
@@ -52,7 +53,7 @@ KINDS: dict[type, str] = {
 
 
 def exact_number(text: str) -> Decimal:
-    """A number as it is written."""
+    """A number as written."""
     return Decimal(text)
 
 
@@ -61,20 +62,20 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def decode_json(data: bytes) -> object:
-    """Any JSON, with numbers as int or Decimal; Mismatch if it is none."""
+    """Decode any JSON, with numbers as int or Decimal; Mismatch if it is invalid."""
     try:
-        found: object = _decode(data)
+        result: object = _decode(data)
     except RecursionError:
         raise Mismatch("it is nested too deeply") from None
     except DecimalException:
         raise Mismatch("a number is too large") from None
     except (msgspec.MsgspecError, ValueError) as error:
         raise Mismatch(str(error)) from None
-    return found
+    return result
 
 
 def coercion_of(data_type: DataType) -> Coercion:
-    """What makes a value of a type from a JSON value; the function raises ValueError."""
+    """A function that converts JSON values to a type; it raises ValueError."""
     match data_type:
         case Primitive():
             if data_type in INTEGER_RANGES:
@@ -93,7 +94,7 @@ def coercion_of(data_type: DataType) -> Coercion:
 def fields_coercion(
     fields: Sequence[Field | Column],
 ) -> Callable[[dict[str, object]], list[object]]:
-    """What finds the values of fields in an object, in the order of the fields."""
+    """A function that finds the values of fields in an object, in the order of the fields."""
     prepared = [(each.name, f".{each.name}", coercion_of(each.type)) for each in fields]
 
     def coerce(found: dict[str, object]) -> list[object]:
@@ -221,13 +222,13 @@ def _map_coercion(data_type: MapType, coercion: Coercion) -> Coercion:
     def coerce(value: object) -> dict[str, object]:
         if not isinstance(value, dict):
             raise refusal(value, data_type)
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for key, each in value.items():
             try:
-                found[key] = None if each is None else coercion(each)
+                result[key] = None if each is None else coercion(each)
             except ValueError as error:
                 raise inside(f".{key}", error) from None
-        return found
+        return result
 
     return coerce
 

@@ -1,9 +1,9 @@
-"""Columns as the JSON Schema that ksqlDB registers for them, and the columns of any JSON Schema.
+"""Columns as ksqlDB's JSON Schemas, and the columns of any JSON Schema.
 
-A row is an object; each property is a choice between null and its type, with its place among the
-columns in "connect.index". "connect.type" says which number is meant, the title which time. A
-schema of others may have no such words: then integer is BIGINT, number is DOUBLE, and properties
-come in the order in which Java's HashMap, which Confluent's library keeps them in, would have them.
+A row is an object; each property is a choice between null and its type, with the index of its
+column in "connect.index". "connect.type" distinguishes numbers, the title times. Other schemas may
+not have these keywords: then integer is BIGINT, number is DOUBLE, and properties have the order of
+Java's HashMap, which Confluent's library uses.
 """
 
 import json
@@ -67,7 +67,7 @@ Json = Mapping[str, object]
 
 
 def json_schema_text(columns: Sequence[Column], *, wrapped: bool = True) -> str:
-    """The schema of rows of these columns, as one line of JSON."""
+    """The schema of rows with these columns, as one line of JSON."""
     if wrapped:
         schema: object = _object([(each.name, each.type) for each in columns])
     else:
@@ -78,7 +78,7 @@ def json_schema_text(columns: Sequence[Column], *, wrapped: bool = True) -> str:
 def json_columns(
     schema: JsonSchema, *, single: str | None = None, upper: bool = True
 ) -> tuple[Column, ...]:
-    """The columns of a schema; all of it is one column when that one is named."""
+    """The columns of a schema; with `single`, the whole schema is one column."""
     found = _Reader(schema, upper).type(schema.documents.root, single or "", 0)
     if single is not None:
         return (Column(single, found),)
@@ -142,7 +142,7 @@ def _type(data_type: DataType) -> dict[str, object]:
 
 
 class _Reader:
-    """Follows a schema to types; errors name the way."""
+    """Walks a schema; errors contain the path."""
 
     def __init__(self, schema: JsonSchema, upper: bool) -> None:
         self.documents = schema.documents
@@ -203,7 +203,7 @@ class _Reader:
         return self.type(present[0], path, depth + 1)
 
     def _all(self, parts: list[Subschema], path: str, depth: int) -> DataType:
-        """Objects are joined; of other types there is one, and the rest narrow it down."""
+        """Objects are merged; of other types there must be one, which the others restrict."""
         typed = [
             each
             for each in parts
@@ -243,7 +243,7 @@ class _Reader:
 
 
 def ordered(properties: Json) -> list[str]:
-    """Names of properties by "connect.index", and without it as Java's HashMap has them."""
+    """Names of properties by "connect.index", otherwise in the order of Java's HashMap."""
     places: list[tuple[int, int, str]] = []
     for number, name in enumerate(java_order(properties)):
         schema = properties[name]
@@ -253,7 +253,7 @@ def ordered(properties: Json) -> list[str]:
 
 
 def java_order(names: Iterable[str]) -> list[str]:
-    """The order in which a HashMap that they were put into in this order gives them back."""
+    """The iteration order of a HashMap after insertions in this order."""
     given = list(names)
     capacity = 16
     while len(given) > capacity * 3 // 4:
@@ -262,7 +262,7 @@ def java_order(names: Iterable[str]) -> list[str]:
 
 
 def _spread(name: str) -> int:
-    """The hash of a String, its upper half folded into the lower."""
+    """The hash of a String in a HashMap: its upper half folded into the lower."""
     units = name.encode("utf-16-be", "surrogatepass")
     found = 0
     for index in range(0, len(units), 2):

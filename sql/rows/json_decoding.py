@@ -1,8 +1,8 @@
-"""JSON to rows, in two ways.
+"""Decodes JSON to rows, with a fast and a careful path.
 
-The fast one decodes straight into the columns' types. It knows the names of fields as they were
-seen before, case and all, and gives up on everything else. The careful one finds fields whatever
-their case, coerces values and knows what to complain about; it teaches names to the fast one.
+The fast path decodes directly into the columns' types. It only knows the names of fields that were
+seen before, including their case, and fails for everything else. The careful path finds fields in
+any case, coerces values and raises the errors for users; it adds the names to the fast path.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +30,10 @@ from sql.rows.json_coercions import coercion_of, decode_json, exact_number, fiel
 from sql.rows.mismatch import Mismatch
 from sql.rows.row_format import Row
 
-# Ever new names must not make us build decoders all the time.
+# Ever new names must not cause a new decoder for each record.
 LEARNING_MAX = 8
 IGNORED_NAMES_MAX = 256
-# What the fast way may end with; ValueError has Mismatch and wrong UTF-8 in it.
+# Errors of the fast path; ValueError includes Mismatch and invalid UTF-8.
 GIVING_UP = (msgspec.MsgspecError, ValueError, DecimalException, RecursionError)
 PYTHON_TYPES: dict[Primitive, type] = {BOOLEAN: bool, DOUBLE: float, STRING: str, BYTES: bytes}
 
@@ -55,7 +55,7 @@ class JsonRowDecoder:
         self._names = [each.name for each in columns]
         self._ignored: set[str] = set()
         self._decode_object = self._prepared()
-        # From bytes to the row, None for JSON's null; Mismatch for what is wrong.
+        # From bytes to the row, None for JSON's null; Mismatch if it is invalid.
         self.decode = self._decode_and_finish if self._finishers else self._decode
 
     def decode_chunk(self, data: Sequence[bytes]) -> list[Row | None]:
@@ -66,7 +66,7 @@ class JsonRowDecoder:
         waiting = iter(data)
         while len(rows) < len(data):
             try:
-                # What came before a text that the fast way gives up on is in the list by then.
+                # Rows before a value on which the fast path fails are already in the list.
                 rows.extend(map(astuple, map(self._decode_object, waiting)))
             except GIVING_UP:
                 rows.append(self._decode_carefully(data[len(rows)]))
@@ -107,7 +107,7 @@ class JsonRowDecoder:
         return row
 
     def _prepared(self) -> Callable[[bytes], msgspec.Struct]:
-        """The decoder of the fast way, for the names that are known by now."""
+        """The decoder of the fast path, for the names known so far."""
         wanted = self._object_type()
         if wanted is None:
             return _give_up
@@ -115,7 +115,7 @@ class JsonRowDecoder:
         return msgspec.json.Decoder(wanted, float_hook=hook).decode
 
     def _object_type(self) -> type[msgspec.Struct] | None:
-        """Objects with the known names and no others; None when no such type can do."""
+        """The type of objects with exactly the known names; None if there is no such type."""
         if any(
             each.upper() != each and each.upper() in self._positions for each in self._positions
         ):
@@ -127,7 +127,7 @@ class JsonRowDecoder:
             fields.append((f"column{index}", wanted, None))
         rename = {f"column{index}": name for index, name in enumerate(self._names)}
         for index, name in enumerate(sorted(self._ignored)):
-            # Not msgspec.Raw, which lets wrong UTF-8 pass that the careful way refuses.
+            # Not msgspec.Raw, which accepts invalid UTF-8, unlike the careful path.
             fields.append((f"ignored{index}", object, None))
             rename[f"ignored{index}"] = name
         try:
@@ -145,7 +145,7 @@ class JsonRowDecoder:
             if index is None:
                 ignored.add(name)
             elif names[index] in seen and names[index] != name:
-                return  # two spellings in one object: only the careful way gets that right
+                return  # two spellings in one object: only the careful path handles this
             else:
                 names[index] = name
         if (names, ignored) == (self._names, self._ignored) or len(ignored) > IGNORED_NAMES_MAX:
@@ -156,7 +156,7 @@ class JsonRowDecoder:
 
 
 def single_decoder(data_type: DataType) -> Callable[[bytes], Row]:
-    """What decodes a single column's value that stands alone; JSON's null is a row of null."""
+    """A function that decodes an unwrapped column's value; JSON's null is a row with null."""
     coercion = coercion_of(data_type)
     decode: Callable[[bytes], object]
     if _needs_care(data_type):
@@ -183,7 +183,7 @@ def _give_up(data: bytes) -> Never:
 
 
 def _needs_care(data_type: DataType) -> bool:
-    """Whether msgspec alone cannot decode a type: exact decimals, and fields of any case."""
+    """Whether msgspec alone cannot decode a type: exact decimals, and fields in any case."""
     match data_type:
         case Primitive():
             return False
@@ -197,7 +197,7 @@ def _needs_care(data_type: DataType) -> bool:
 
 # Any: annotations have no common type.
 def _checked_type(data_type: DataType) -> Any:
-    """The type, or null, as msgspec checks it."""
+    """The nullable type, as msgspec validates it."""
     match data_type:
         case Primitive():
             if data_type in INTEGER_RANGES:

@@ -1,4 +1,4 @@
-"""Rows to JSON: a function is written for each list of columns, with its checks in place.
+"""Rows to JSON: generates a function for each list of columns, with inline checks.
 
 For (ID INT, NAME STRING) it is
 
@@ -9,8 +9,8 @@ For (ID INT, NAME STRING) it is
             value1 if type(value1) is str else other1(value1),
         ))
 
-where `other` encodes null and all that is not so simple, or says what is wrong. Doubles are
-written as Java does, decimals with the digits they have, bytes as base64.
+where `other` encodes null and other values, or raises an error. Doubles are written as in Java,
+decimals with their digits, bytes as base64.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,13 +38,13 @@ from sql.numeric_types import INTEGER_RANGES
 from sql.rows.mismatch import Mismatch, inside
 from sql.rows.row_format import Row
 
-# To what msgspec writes as we want it; from a value or null.
+# From a value or null to a value that msgspec writes correctly.
 Encoding = Callable[[object], object]
 
-# Conditions under which a value is encoded as it is.
+# Conditions for values that are encoded unchanged.
 SIMPLE: dict[Primitive, str] = {
     BOOLEAN: "{value} is True or {value} is False",
-    # In this range Python writes doubles as Java does.
+    # In this range Python formats doubles as Java does.
     DOUBLE: "type({value}) is float and 0.001 <= {value} < 10000000.0",
     STRING: "type({value}) is str",
     BYTES: "type({value}) is bytes",
@@ -57,7 +57,7 @@ _dumps = msgspec.json.Encoder().encode
 
 
 def row_encoder(columns: Sequence[Column]) -> Callable[[Row], bytes]:
-    """What encodes rows as objects; it raises ValueError for what cannot be encoded."""
+    """A function that encodes rows as objects; it raises ValueError for invalid values."""
     names: dict[str, object] = {"dumps": _dumps}
     values = [f"value{index}" for index in range(len(columns))]
     expressions = []
@@ -80,7 +80,7 @@ def row_encoder(columns: Sequence[Column]) -> Callable[[Row], bytes]:
 
 
 def single_encoder(column: Column) -> Callable[[Row], bytes | None]:
-    """The encoder of a row's only value alone; a null value has no bytes."""
+    """The encoder of a row's only value, unwrapped; a null value has no bytes."""
     encoding = encoding_of(column.type)
 
     def encode(row: Row) -> bytes | None:
@@ -91,7 +91,7 @@ def single_encoder(column: Column) -> Callable[[Row], bytes | None]:
 
 
 def encoding_of(data_type: DataType) -> Encoding:
-    """What makes a value of a type into something that msgspec writes as we want it."""
+    """A function from values of a type to values that msgspec writes correctly."""
     match data_type:
         case Primitive():
             return _primitive_encoding(data_type)
@@ -107,8 +107,8 @@ def encoding_of(data_type: DataType) -> Encoding:
 
 def _function(text: str, names: dict[str, object]) -> Callable[[Row], bytes]:
     exec(compile(text, "<generated JSON encoder>", "exec"), names)
-    found: Callable[[Row], bytes] = names["encode"]  # type: ignore[assignment]
-    return found
+    result: Callable[[Row], bytes] = names["encode"]  # type: ignore[assignment]
+    return result
 
 
 def _expression(data_type: DataType, value: str, other: str) -> str:
@@ -155,7 +155,7 @@ def _encode_double(value: object) -> object:
         return None
     number = as_double(value)
     text = double_text(number)
-    # JSON has no such numbers; like Jackson we write their names.
+    # JSON has no such numbers; their names are written, as by Jackson.
     return msgspec.Raw(text) if isfinite(number) else text
 
 
@@ -190,17 +190,17 @@ def _map_encoding(data_type: MapType, encoding: Encoding) -> Encoding:
             return None
         if not isinstance(value, dict):
             raise _refusal(value, data_type)
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for key, each in value.items():
             if key is None:
                 key = "null"  # as ksqlDB writes it; keys in JSON are strings
             if not isinstance(key, str):
                 raise _refusal(key, "a key of a MAP in JSON")
             try:
-                found[key] = encoding(each)
+                result[key] = encoding(each)
             except ValueError as error:
                 raise inside(f".{key}", error) from None
-        return found
+        return result
 
     return encode
 
@@ -213,12 +213,12 @@ def _struct_encoding(data_type: StructType, fields: tuple[Field, ...]) -> Encodi
             return None
         if not isinstance(value, dict):
             raise _refusal(value, data_type)
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for name, encoding in prepared:
             try:
-                found[name] = encoding(value.get(name))
+                result[name] = encoding(value.get(name))
             except ValueError as error:
                 raise inside(f".{name}", error) from None
-        return found
+        return result
 
     return encode

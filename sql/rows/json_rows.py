@@ -1,4 +1,4 @@
-"""JSON: an object with a field for each column, or a single column's value alone."""
+"""JSON: an object with a field for each column, or the unwrapped value of a single column."""
 
 from collections.abc import Callable, Sequence
 
@@ -43,7 +43,7 @@ class JsonRows(RowFormat):
 
 
 class JsonRowSerde:
-    """Rows as JSON; JSON's own null is a null record, or a null in a column that stands alone."""
+    """Rows as JSON; JSON's null is a null record, or a null in an unwrapped column."""
 
     def __init__(self, columns: Sequence[Column], *, alone: bool) -> None:
         self._encode: Callable[[Row], bytes | None]
@@ -59,19 +59,19 @@ class JsonRowSerde:
             self._decode, self._decode_chunk = decoder.decode, decoder.decode_chunk
 
     def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
-        """What `serialize` does, for any topic."""
+        """The equivalent of `serialize` for any topic."""
         return self._encode
 
     def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
-        """What `deserialize` does, for any topic."""
+        """The equivalent of `deserialize` for any topic."""
         return self._decode
 
     def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[Row | None]]:
-        """What `decoder` does, with many values."""
+        """The equivalent of `decoder` for many values."""
         return self._decode_chunk
 
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
-        """The JSON text of a row."""
+        """The JSON of a row."""
         if value is None:
             return None
         try:
@@ -82,7 +82,7 @@ class JsonRowSerde:
             raise cannot_encode(topic, "JSON", str(error)) from error
 
     def deserialize(self, topic: str, data: bytes | None) -> Row | None:
-        """The row of a JSON text."""
+        """The row of a JSON object."""
         if data is None:
             return None
         try:

@@ -1,8 +1,8 @@
-"""JSON_SR: rows as JSON with the id of their JSON Schema in front.
+"""JSON_SR: rows as JSON with the id of their JSON Schema as prefix.
 
-Values are read as the format JSON reads them, whatever the schema says: as in ksqlDB, the schema is
-for the others, and for those who declare no columns. A given schema is written to as it wants it:
-its further properties have their default, or null if they may.
+Values are read as in the format JSON, regardless of the schema: as in ksqlDB, the schema is for
+other readers, and for statements without columns. When writing with a given schema, its further
+properties have their defaults, or null if they are nullable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ class JsonSrRows(RowFormat):
         return Schema(text, SchemaKind.JSON)
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """An object's properties; of a key, or an unwrapped value, all of it: ROWKEY or ROWVAL."""
+        """An object's properties; a key or unwrapped value is one column, ROWKEY or ROWVAL."""
         return json_columns(
             _json(schema), single=name_of_single(options), upper=options.schema_id is None
         )
@@ -96,11 +96,11 @@ def _prefixed(
 
 
 def _further_properties(schema: JsonSchema, names: Sequence[str]) -> bytes:
-    """The JSON of properties that has no column, without the braces around it."""
+    """The JSON of properties without a column, without the enclosing braces."""
     source = schema.source if isinstance(schema.source, dict) else {}
     properties = source.get("properties")
     if not isinstance(properties, Mapping):
-        return b""  # all of it may be behind a $ref, and a reader checks it then
+        return b""  # the schema may be behind a $ref; then readers validate it
     missing = [each for each in names if each not in properties]
     if missing and source.get("additionalProperties") is False:
         raise SchemaError(
@@ -118,7 +118,7 @@ def _further_properties(schema: JsonSchema, names: Sequence[str]) -> bytes:
         elif isinstance(required, list) and name in required:
             raise SchemaError(
                 f'the JSON schema requires a property "{name}" that has no column',
-                hint="give the property a default, or make it nullable",
+                hint="add a default to the property, or make it nullable",
             )
     ordered = {name: further[name] for name in properties if name in further}
     return write_json(ordered)[1:-1].encode()

@@ -1,4 +1,4 @@
-"""KAFKA: a single column as Kafka's own serializers write it, without any frame."""
+"""KAFKA: a single column as Kafka's own serializers write it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ SERDES: dict[DataType, Serde[Any]] = {
 
 
 class KafkaRows(RowFormat):
-    """The plain bytes of a number or a text."""
+    """The plain bytes of a number or a string."""
 
     name = "KAFKA"
     features = frozenset({Feature.KEY, Feature.VALUE, Feature.UNWRAP_SINGLES})
@@ -50,7 +50,7 @@ class KafkaRows(RowFormat):
 
 
 class KafkaRowSerde:
-    """Rows of one column; a null in it is a null record."""
+    """Rows of one column; a null column is a null record."""
 
     # Any: each serde has its own type of values.
     def __init__(self, inner: Serde[Any]) -> None:
@@ -71,7 +71,7 @@ class KafkaRowSerde:
         return None if data is None else (self._deserialize(topic, data),)
 
     def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
-        """What `serialize` does for a topic."""
+        """The equivalent of `serialize` for a topic."""
         serialize = self._serialize
 
         def encode(row: Row) -> bytes | None:
@@ -81,21 +81,21 @@ class KafkaRowSerde:
         return _encode_text if self._is_text else encode
 
     def decoder(self, topic: str) -> Callable[[bytes], Row]:
-        """What `deserialize` does for a topic."""
+        """The equivalent of `deserialize` for a topic."""
         deserialize = self._deserialize
         if self._is_text:
             return lambda data: (str(data, "utf-8"),)
         return lambda data: (deserialize(topic, data),)
 
     def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[Row | None]]:
-        """What `decoder` does, with many values."""
+        """The equivalent of `decoder` for many values."""
         if self._is_text:
             return lambda data: list(zip(map(bytes.decode, data)))
         decode = self.decoder(topic)
         return lambda data: list(map(decode, data))
 
 
-# Any: of a row of a text, which is not checked.
+# Any: the row of a string, which is not validated.
 def _encode_text(row: Any) -> bytes | None:
     (text,) = row
     return None if text is None else text.encode()

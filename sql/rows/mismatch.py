@@ -1,10 +1,10 @@
-"""Mismatch: a value that is not of its column's type, and where inside of the row it is."""
+"""Mismatch: a value that does not match its column's type, with its path in the row."""
 
 from broker.errors import SerdeError
 
 
 class Mismatch(ValueError):
-    """Why a value is wrong; `path` grows from the inside to the outside while it is raised."""
+    """Why a value is invalid; the path is extended while the error is raised."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason)
@@ -17,14 +17,14 @@ class Mismatch(ValueError):
 
 
 def inside(part: str, error: ValueError) -> Mismatch:
-    """The same error seen from one level further out."""
+    """The same error, with an outer part of the path."""
     if isinstance(error, Mismatch):
         return Mismatch(error.reason, part + error.path)
     return Mismatch(str(error), part)
 
 
 def undecodable(topic: str, kind: str, error: ValueError) -> SerdeError:
-    """The error for bytes that are no row; it says where and why, but never shows the data."""
+    """The error for bytes that cannot be decoded; it contains the path but never the data."""
     return SerdeError(
         f"cannot decode as {kind}: {inside('', error).described()}",
         at=f'topic "{topic}"',
@@ -33,9 +33,9 @@ def undecodable(topic: str, kind: str, error: ValueError) -> SerdeError:
 
 
 def unencodable(topic: str, kind: str, error: ValueError) -> SerdeError:
-    """The error for a row whose values are not of their columns' types."""
+    """The error for a row whose values do not match their columns' types."""
     return SerdeError(
         f"cannot encode as {kind}: {inside('', error).described()}",
         at=f'topic "{topic}"',
-        hint="give one value of the right type for each column",
+        hint="pass one value of the right type for each column",
     )

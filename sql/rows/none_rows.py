@@ -1,4 +1,4 @@
-"""NONE: keys that are not there; nothing is written, and what is read is ignored."""
+"""NONE: no keys; nothing is written, and keys that are read are ignored."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ class NoneRows(RowFormat):
 
 
 class NullSerde:
-    """Null both ways, also for the keys of streams without key columns in other formats."""
+    """Null in both directions, also for streams without key columns in other formats."""
 
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
         """Always null."""

@@ -1,4 +1,4 @@
-"""Place: where values of a column are in a schema."""
+"""Place: the type and path of a column's values in a schema."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from sql.datatypes import Column, DataType
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A column's type, or columns, which are a row; the path is for errors.
+    """A column's type, or the columns of a row; the path is for errors.
 
-    In Avro, `default` is the bytes of a field's default; an entry is one of a map, which Connect
-    writes as an array.
+    In Avro, `default` is the encoded default of a field; `is_entry` is an entry of a map, which
+    Connect writes as an array.
     """
 
     type: DataType | tuple[Column, ...]

@@ -1,10 +1,10 @@
-"""Columns as the Protobuf schema that ksqlDB registers for them, and the columns of any message.
+"""Columns as ksqlDB's Protobuf schemas, and the columns of any message.
 
 A row is the proto3 message ConnectDefault1 with fields numbered from 1. A STRUCT is a message and a
-MAP a repeated one of key and value; both are declared inside, named ConnectDefault2 and so on in
-the order of the fields. ARRAYs are repeated fields, so an ARRAY right inside an ARRAY has no place.
-A field may say that it is null, if it is `optional` or one of Google's wrappers; all others have a
-default instead.
+MAP a repeated message of key and value; both are nested, and named ConnectDefault2 and so on in the
+order of the fields. ARRAYs are repeated fields, so an ARRAY directly inside an ARRAY is not
+supported. A field can only be null if it is `optional` or one of Google's wrappers; all others have
+a default instead.
 """
 
 import re
@@ -52,7 +52,7 @@ from sql.datatypes import (
 from sql.rows.column_names import struct_of
 
 NODES_MAX = 20_000
-DEPTH_MAX = 100  # upb reads no deeper
+DEPTH_MAX = 100  # upb's limit
 PRECISION_DEFAULT = 64
 DEFAULT_NAME = "ConnectDefault"
 
@@ -110,7 +110,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 class Nulls(Enum):
-    """What says that a field is null."""
+    """The representation of null fields."""
 
     NOTHING = "a default is there instead"
     OPTIONAL = "`optional` fields"
@@ -120,7 +120,7 @@ class Nulls(Enum):
 def protobuf_text(
     columns: Sequence[Column], *, name: str | None = None, nulls: Nulls = Nulls.NOTHING
 ) -> str:
-    """The .proto file of rows of these columns."""
+    """The .proto file for rows with these columns."""
     writer = _Writer(nulls)
     package, _, short = (name or writer.next_name()).rpartition(".")
     for part in (*package.split("."), short) if package else (short,):
@@ -132,7 +132,7 @@ def protobuf_text(
 
 
 class _Writer:
-    """Writes messages; counts the names it gives, and notes what it needs."""
+    """Creates messages; numbers the generated names, and collects imports."""
 
     def __init__(self, nulls: Nulls) -> None:
         self.nulls = nulls
@@ -190,7 +190,7 @@ class _Writer:
                 return name, self.message(name, [("key", key), ("value", value)])
             case StructType(fields):
                 name = self.next_name()
-                # A message and a field beside it cannot have the same name.
+                # A message and a field next to it cannot have the same name.
                 name = f"{name}Message" if name == field else name
                 return name, self.message(name, [(each.name, each.type) for each in fields])
             case ArrayType():
@@ -204,7 +204,7 @@ class _Writer:
 
 
 def _parameters(data_type: DataType) -> str:
-    """What a decimal's field says of its digits."""
+    """The precision and scale of a decimal, in the options of its field."""
     if isinstance(data_type, ArrayType):
         data_type = data_type.element
     if not isinstance(data_type, DecimalType):
@@ -234,7 +234,7 @@ def protobuf_columns(message: Descriptor, *, upper: bool = True) -> tuple[Column
 
 
 class _Reader:
-    """Follows messages to types; `open` are those that are being followed."""
+    """Converts messages to types; `open` are the enclosing messages."""
 
     def __init__(self, upper: bool) -> None:
         self.upper = upper
@@ -281,7 +281,7 @@ class _Reader:
 
 
 def scalar_type(field: FieldDescriptor) -> DataType | None:
-    """The type of a field's values, or of each of them; None if they are messages."""
+    """The type of a field's values, or of its items; None if they are messages."""
     if field.message_type is None:
         return _TYPES[field.type]
     name = field.message_type.full_name

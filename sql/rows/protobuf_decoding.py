@@ -1,4 +1,4 @@
-"""Protobuf messages as rows: what becomes of their fields in columns."""
+"""Protobuf messages as rows: the conversion of their fields to columns."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,9 +11,9 @@ from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from broker.serde.program import Program
 from broker.serde.protobuf_codec.decoding import (
-    Chosen,
+    DecodedRecord,
+    DecodedUnion,
     Decoding,
-    Made,
     is_unsigned_64,
     signed,
     symbol_of,
@@ -43,13 +43,13 @@ _UNSIGNED_WRAPPER = "google.protobuf.UInt64Value"
 
 
 def row_reader(message: Descriptor, columns: Sequence[Column]) -> Callable[[Message], Row]:
-    """From a message to a row; columns that it has no fields for are null."""
+    """A function from a message to a row; columns without a field are null."""
     program = Program("generated Protobuf reader of rows")
     return Decoding(program, _Columns(program)).function(message, Place(tuple(columns), ""))
 
 
 class _Columns:
-    """Makes values of columns: rows are tuples, structs are dicts, as ksqlDB coerces values."""
+    """Creates values of columns: rows are tuples, structs are dicts, with ksqlDB's coercions."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -73,7 +73,7 @@ class _Columns:
             x = x if each is None else f"{self._program.constant('convert', each)}({x})"
         return x
 
-    def record(self, message: Descriptor, wanted: Place) -> Made[Place]:
+    def record(self, message: Descriptor, wanted: Place) -> DecodedRecord[Place]:
         """A tuple of all columns, or a dict of all fields."""
         members: list[Member] = [*unions(message), *fields_outside(message)]
         if isinstance(wanted.type, tuple):
@@ -83,8 +83,8 @@ class _Columns:
             members, wanted.type.fields, f"{wanted.path}.", "{{{}}}", "{name!r}: {value}, "
         )
 
-    def union(self, union: OneofDescriptor, wanted: Place) -> Chosen[Place]:
-        """The struct of a union's fields, of which one at most is not null."""
+    def union(self, union: OneofDescriptor, wanted: Place) -> DecodedUnion[Place]:
+        """The struct of a union's fields, of which at most one is not null."""
         data_type, path = wanted.type, wanted.path
         if not isinstance(data_type, StructType):
             raise mismatch(f'the Protobuf union "{union.full_name}"', data_type, path)
@@ -101,10 +101,10 @@ class _Columns:
             if isinstance(field, FieldDescriptor):
                 inner = Place(each.type, f"{path}.{each.name}")
                 options.append((field, inner, whole(each.name)))
-        return Chosen(options, f"{nothing}.copy()", "None")
+        return DecodedUnion(options, f"{nothing}.copy()", "None")
 
     def absent(self, field: FieldDescriptor, wanted: Place) -> str | None:
-        """Null if the field can say so; those of proto2 have defaults instead."""
+        """Null if the field is nullable; fields of proto2 have defaults instead."""
         union = field.containing_oneof
         is_optional = union is not None and union.name == f"_{field.name}"
         return "None" if field.message_type is not None or is_optional else None
@@ -124,7 +124,7 @@ class _Columns:
 
 def _made(
     members: Sequence[Member], fields: Sequence[Column | Field], path: str, whole: str, item: str
-) -> Made[Place]:
+) -> DecodedRecord[Place]:
     by_name = _by_name(members)
     found = [by_name.get(each.name) or by_name.get(each.name.upper()) for each in fields]
     wanted = [
@@ -142,11 +142,11 @@ def _made(
             )
         )
 
-    return Made(wanted, source)
+    return DecodedRecord(wanted, source)
 
 
 def _by_name(members: Sequence[Member]) -> dict[str, Member]:
-    """By names as they are, and in upper case where no other has that name."""
+    """By exact name, and in upper case unless another field has that name."""
     found = {
         union_name(each) if isinstance(each, OneofDescriptor) else each.name: each
         for each in members
@@ -155,7 +155,7 @@ def _by_name(members: Sequence[Member]) -> dict[str, Member]:
 
 
 def _reading(field: FieldDescriptor, written: DataType) -> Convert | None:
-    """From what upb has to a value of the written type."""
+    """The conversion of upb's value to a value of the written type."""
     if field.type == FieldDescriptor.TYPE_ENUM:
         return symbol_of(field.enum_type)
     if field.message_type is None:

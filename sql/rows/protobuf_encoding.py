@@ -1,4 +1,4 @@
-"""Rows as Protobuf messages: what is written of columns where the message has its fields."""
+"""Rows as Protobuf messages: the conversion of columns to fields."""
 
 from collections.abc import Callable, Sequence
 
@@ -40,7 +40,7 @@ _TIMES: dict[DataType, Convert] = {
     TIME: time_fields,
     TIMESTAMP: timestamp_fields,
 }
-# What stands for null inside a list or map, where it has no other sign.
+# Replaces null inside a list or map, where null cannot be represented.
 _DEFAULTS: dict[int, object] = {
     FieldDescriptor.CPPTYPE_BOOL: False,
     FieldDescriptor.CPPTYPE_STRING: "",
@@ -52,20 +52,20 @@ _DEFAULTS: dict[int, object] = {
 def row_writer(
     message_class: type[Message], columns: Sequence[Column], prefix: bytes
 ) -> Callable[[Row], bytes]:
-    """From a row to the bytes of a message; nulls are fields that are not set."""
+    """A function from a row to the bytes of a message; null fields are not set."""
     program = Program("generated Protobuf writer of rows")
     encoding = Encoding(program, _Columns(program))
     fields = encoding.function(message_class.DESCRIPTOR, Place(tuple(columns), ""))
 
     def write(row: Row) -> bytes:
-        found: bytes = prefix + message_class(**fields(row)).SerializeToString()
-        return found
+        result: bytes = prefix + message_class(**fields(row)).SerializeToString()
+        return result
 
     return write
 
 
 class _Columns:
-    """Takes rows apart, which are tuples, and structs, which are dicts."""
+    """Reads rows, which are tuples, and structs, which are dicts."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -89,11 +89,11 @@ class _Columns:
         return x
 
     def null(self, field: FieldDescriptor, wanted: Place) -> str:
-        """Fields that are not set."""
+        """Null fields are not set."""
         return "None"
 
     def null_item(self, field: FieldDescriptor, wanted: Place) -> str:
-        """A default, for there are no nulls in lists and maps."""
+        """A default, because lists and maps cannot contain nulls."""
         if scalar_type(field) is DATE:
             return repr(date_fields(0))
         if field.message_type is not None:
@@ -137,13 +137,13 @@ class _Columns:
         return Choice(lines, options, f"return {none}(present)")
 
     def items(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[str, Place, str]:
-        """Of a list."""
+        """The items of a list."""
         if not isinstance(wanted.type, ArrayType):
             raise _unsuitable(field, wanted)
         return f"list_of({x})", Place(wanted.type.element, wanted.path), ""
 
     def entries(self, field: FieldDescriptor, wanted: Place, x: str) -> tuple[str, Place, Place]:
-        """Of a dict."""
+        """The entries of a dict."""
         data_type = wanted.type
         if not isinstance(data_type, MapType) or data_type.key is not STRING:
             raise _unsuitable(field, wanted)
@@ -156,15 +156,15 @@ def _members(
 ) -> list[tuple[Member, str, Place]]:
     by_name: dict[str, Member] = {union_name(each): each for each in unions(message)}
     by_name |= {each.name: each for each in fields_outside(message)}
-    found: list[tuple[Member, str, Place]] = []
+    result: list[tuple[Member, str, Place]] = []
     for name, each in zip(names, columns, strict=True):
         if each.name not in by_name:
             raise SchemaError(
                 f'the Protobuf message "{message.full_name}" lacks field "{path}{each.name}"',
                 hint=f"its fields are {', '.join(by_name)}",
             )
-        found.append((by_name[each.name], name, Place(each.type, path + each.name)))
-    return found
+        result.append((by_name[each.name], name, Place(each.type, path + each.name)))
+    return result
 
 
 def _decimal_writer(wanted: DecimalType) -> Convert:
@@ -172,7 +172,7 @@ def _decimal_writer(wanted: DecimalType) -> Convert:
 
 
 def _list(items: object) -> list[object]:
-    # A text would be a list of letters otherwise.
+    # Otherwise, a string would be a list of characters.
     if not isinstance(items, list):
         raise SerdeError(f"{type(items).__name__} is not a list")
     return items

@@ -1,7 +1,7 @@
-"""PROTOBUF and PROTOBUF_NOSR: rows as the messages that ksqlDB writes, with a registry or without.
+"""PROTOBUF and PROTOBUF_NOSR: rows as ksqlDB's messages, with and without a registry.
 
-A null is a field that is not set. Whether it comes back as null or as a default depends on the
-schema: see sql/rows/protobuf_columns.py.
+A null field is not set. Whether it is read as null or as a default depends on the schema: see
+sql/rows/protobuf_columns.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ class ProtobufRows(RowFormat):
         return Schema(_parsed(columns, options).canonical, SchemaKind.PROTOBUF)
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """The fields of the message that is named, else of the first."""
+        """The fields of the named message, or of the first one."""
         _check_wrapped(self.name, options)
         found = _protobuf(schema)
         name = options.full_name or found.default_message
@@ -68,7 +68,7 @@ class ProtobufRows(RowFormat):
 
 
 class ProtobufNosrRows(RowFormat):
-    """The format PROTOBUF_NOSR: the message alone; both sides know its fields' numbers."""
+    """The format PROTOBUF_NOSR: only the message; both sides know the field numbers."""
 
     name = "PROTOBUF_NOSR"
     features = _WITHOUT_REGISTRY
@@ -87,7 +87,7 @@ class ProtobufNosrRows(RowFormat):
 
 
 class _PlainRows:
-    """Rows as messages without anything in front."""
+    """Rows as messages without a prefix."""
 
     def __init__(self, columns: Sequence[Column], options: RowOptions) -> None:
         message_class = _message_class(_parsed(columns, options), None)
@@ -105,7 +105,7 @@ class _PlainRows:
             raise placed(error, topic) from error
         except ValueError as error:
             raise unencodable(topic, "PROTOBUF_NOSR", error) from error
-        except Exception as error:  # a value of a wrong type raises whatever its type raises
+        except Exception as error:  # a value of a wrong type may raise anything
             reason = f"{type(error).__name__}: {error}"
             raise cannot_encode(topic, "PROTOBUF_NOSR", reason) from error
 
@@ -144,7 +144,7 @@ class _ProtobufCodec:
     def decoder(self, schema: ParsedSchema | None) -> Callable[[bytes], Row | None]:
         written = _protobuf(schema)
         columns = self.columns
-        # By the message's place in the file, as few as the schema has messages.
+        # By the message's indexes: as many as the schema has messages.
         known: dict[tuple[int, ...], Callable[[bytes], Row]] = {}
 
         def message_at(indexes: tuple[int, ...]) -> Callable[[bytes], Row]:
@@ -153,8 +153,8 @@ class _ProtobufCodec:
                 message_class.FromString,
                 row_reader(message_class.DESCRIPTOR, columns),
             )
-            known[indexes] = found = lambda content: project(parse(content))
-            return found
+            known[indexes] = result = lambda content: project(parse(content))
+            return result
 
         def decode(data: bytes) -> Row:
             start, indexes = PREFIX_BYTES + 1, FIRST_MESSAGE
@@ -169,7 +169,7 @@ def _parsed(columns: Sequence[Column], options: RowOptions) -> ProtobufSchema:
     return _parsed_once(tuple(columns), options.full_name, _NULLS[options.nullable])
 
 
-# Parsing takes milliseconds, and a serde asks for its schema more than once.
+# Parsing takes milliseconds, and a serde needs its schema more than once.
 @lru_cache(maxsize=64)
 def _parsed_once(columns: tuple[Column, ...], name: str | None, nulls: Nulls) -> ProtobufSchema:
     text = protobuf_text(columns, name=name, nulls=nulls)
@@ -181,7 +181,7 @@ def _message_class(schema: ProtobufSchema, name: str | None) -> type[Message]:
     schema.indexes_of(name)
     try:
         return schema.message_class(name)
-    except RecursionError:  # Google's library makes the classes of all fields, one in the other
+    except RecursionError:  # Google's library creates the classes of nested messages recursively
         raise SchemaError(f'the Protobuf message "{name}" is nested too deeply') from None
 
 

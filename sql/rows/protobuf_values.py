@@ -1,6 +1,6 @@
-"""Times and decimals as the messages that Google and Confluent have for them, and back.
+"""Times and decimals as Google's and Confluent's messages, and back.
 
-From messages come values of columns; to messages lead the dicts that upb makes messages of.
+Messages are converted to values of columns; values to dicts, from which upb creates messages.
 """
 
 from decimal import Decimal
@@ -20,11 +20,11 @@ _DAYS_TO_1970 = 719_468
 
 
 def date_of(message: Message) -> int:
-    """Days since 1970 of a google.type.Date, whatever its year."""
+    """Days since 1970 of a google.type.Date, with any year."""
     year, month, day = message.year, message.month, message.day
     if not 1 <= month <= 12 or not 1 <= day <= days_of_month(year, month):
         raise SerdeError(f"invalid date: year {year}, month {month}, day {day}")
-    # Years begin with March here, so that the day of a leap year comes last.
+    # Years begin with March here, so that the leap day is the last day.
     year -= month <= 2
     era, of_era = divmod(year, 400)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -33,7 +33,7 @@ def date_of(message: Message) -> int:
 
 
 def date_fields(days: int) -> dict[str, int]:
-    """The fields of the date so many days after 1970."""
+    """The fields of the date with these days since 1970."""
     era, day_of_era = divmod(days + _DAYS_TO_1970, _DAYS_400_YEARS)
     of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
     day_of_year = day_of_era - (365 * of_era + of_era // 4 - of_era // 100)
@@ -44,7 +44,7 @@ def date_fields(days: int) -> dict[str, int]:
 
 
 def days_of_month(year: int, month: int) -> int:
-    """How many days a month has."""
+    """The number of days of a month."""
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31
@@ -60,7 +60,7 @@ def time_of(message: Message) -> int:
 
 
 def time_fields(milliseconds: int) -> dict[str, int]:
-    """The fields of a time of the day."""
+    """The fields of a time of day."""
     if not 0 <= milliseconds < DAY_MS:
         raise SerdeError(f"invalid time of day: {milliseconds} milliseconds")
     seconds, rest = divmod(milliseconds, 1000)
@@ -74,14 +74,14 @@ def time_fields(milliseconds: int) -> dict[str, int]:
 
 def timestamp_of(message: Message) -> int:
     """Milliseconds since 1970 of a google.protobuf.Timestamp."""
-    found = int(message.seconds * 1000 + message.nanos // NANOS_PER_MS)
-    if not -INT64 <= found < INT64:
+    result = int(message.seconds * 1000 + message.nanos // NANOS_PER_MS)
+    if not -INT64 <= result < INT64:
         raise SerdeError(f"invalid timestamp: {message.seconds} seconds")
-    return found
+    return result
 
 
 def timestamp_fields(milliseconds: int) -> dict[str, int]:
-    """The fields of a time since 1970."""
+    """The fields of a timestamp in milliseconds."""
     seconds, rest = divmod(milliseconds, 1000)
     return {"seconds": seconds, "nanos": rest * NANOS_PER_MS}
 
@@ -92,7 +92,7 @@ def decimal_of(message: Message) -> Decimal:
 
 
 def decimal_fields(value: Decimal, wanted: DecimalType) -> dict[str, object]:
-    """The fields of a decimal, with the digits that this one has as its precision."""
+    """The fields of a decimal; its precision is the number of its digits."""
     number = unscaled(value, wanted)
     digits = Decimal(number).adjusted() + 1
     return {"value": two_complement(number), "precision": digits, "scale": wanted.scale}

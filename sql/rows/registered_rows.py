@@ -17,38 +17,38 @@ Encode = Callable[[Row], bytes | None]
 Decode = Callable[[bytes], Row | None]
 
 NOT_FOUND = 404
-# Bytes may claim ever new ids, and some formats believe them.
+# Bytes may contain arbitrary ids, and some formats do not validate them.
 DECODERS_MAX = 1_000
 
 
 class RowCodec(Protocol):
-    """What one format does with rows, once it is known which schema they have."""
+    """The functions of one format for rows with a given schema."""
 
     @property
     def name(self) -> str:
-        """As SQL names the format."""
+        """The SQL name of the format."""
         ...
 
     @property
     def kind(self) -> SchemaKind:
-        """Of its schemas."""
+        """The kind of its schemas."""
         ...
 
     @property
     def reads_any(self) -> bool:
-        """Whether bytes are read without a look at their schema."""
+        """Whether bytes are decoded without their schema."""
         ...
 
     def schema(self) -> Schema:
-        """What rows are registered with."""
+        """The schema to register."""
         ...
 
     def encoder(self, schema: ParsedSchema, schema_id: int) -> Encode:
-        """From rows to bytes with their prefix; SchemaError if the columns have no place there."""
+        """A function from rows to bytes with a prefix; SchemaError if the columns do not match."""
         ...
 
     def decoder(self, schema: ParsedSchema | None) -> Decode:
-        """From bytes with their prefix to rows; SerdeError if the columns cannot be read."""
+        """A function from bytes with a prefix to rows; SerdeError if the columns do not match."""
         ...
 
 
@@ -56,12 +56,12 @@ class RegisteredRows:
     """A serde of rows; its schema is registered under a topic's subject at the first write."""
 
     def __init__(self, codec: RowCodec, options: RowOptions, registry: SchemaRegistry) -> None:
-        """A schema that was asked for by its id must have a place for each column."""
+        """A schema that is given by its id must have a field for each column."""
         self._codec = codec
         self._registry = registry
         self._suffix = "-key" if options.is_key else "-value"
         self._encoders: dict[str, Encode] = {}
-        # By the whole prefix, so that a record costs one look into a dictionary.
+        # By the whole prefix, so that a record costs one dict lookup.
         self._decoders: dict[bytes, Decode] = {}
         self._fixed: Encode | None = None
         self._any = codec.decoder(None) if codec.reads_any else None
@@ -81,11 +81,11 @@ class RegisteredRows:
             raise placed(error, topic) from error
         except ValueError as error:
             raise unencodable(topic, self._codec.name, error) from error
-        except Exception as error:  # a value of a wrong type raises whatever its type raises
+        except Exception as error:  # a value of a wrong type may raise anything
             raise cannot_encode(topic, self._codec.name, _shown(error)) from error
 
     def deserialize(self, topic: str, data: bytes | None) -> Row | None:
-        """The row of bytes, however their writer's schema differs from the columns."""
+        """The row of bytes, even if their schema differs from the columns."""
         if data is None:
             return None
         decode = self._decoders.get(data[:PREFIX_BYTES])
@@ -97,11 +97,11 @@ class RegisteredRows:
             raise placed(error, topic) from error
         except ValueError as error:
             raise undecodable(topic, self._codec.name, error) from error
-        except Exception as error:  # libraries have no one error for bytes that are no value
+        except Exception as error:  # libraries have no common error for invalid bytes
             raise cannot_decode(topic, self._codec.name, _shown(error)) from error
 
     def encoder(self, topic: str) -> Encode:
-        """What `serialize` does for a topic; its schema is registered at the first row."""
+        """The equivalent of `serialize` for a topic; the schema is registered at the first row."""
         encoders, open_encoder = self._encoders, self._encoder
 
         def encode(row: Row) -> bytes | None:
@@ -110,7 +110,7 @@ class RegisteredRows:
         return encode
 
     def decoder(self, topic: str) -> Decode:
-        """What `deserialize` does for a topic."""
+        """The equivalent of `deserialize` for a topic."""
         decoders, open_decoder = self._decoders, self._decoder
 
         def decode(data: bytes) -> Row | None:

@@ -1,7 +1,7 @@
-"""RowFormat: how the columns of a key or value become bytes; the interface of all formats.
+"""RowFormat: the conversion of key and value columns to bytes; the interface of all formats.
 
-A row is a tuple with one value for each column, in their order; sql/datatypes.py says
-which Python value stands for which type. A null record is None, never a row of nulls.
+A row is a tuple with one value per column, in their order; sql/datatypes.py lists the Python values
+of each type. A null record is None, never a row of nulls.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ Row = tuple[object, ...]
 
 
 class Feature(Enum):
-    """What a format can do, apart from being bytes."""
+    """Optional features of a format."""
 
     WRAP_SINGLES = auto()  # a single column may be a record of one field
-    UNWRAP_SINGLES = auto()  # a single column may be written alone
+    UNWRAP_SINGLES = auto()  # a single column may be unwrapped
     SCHEMA_INFERENCE = auto()  # a registry has its schema
     MULTI_COLUMN_KEY = auto()
     KEY = auto()
@@ -30,7 +30,7 @@ class Feature(Enum):
 
 
 class Nullable(Enum):
-    """How Protobuf says that a field is null: not at all, as `optional`, or in a wrapper."""
+    """The representation of null fields in Protobuf: none, `optional`, or a wrapper."""
 
     NONE = "NONE"
     OPTIONAL = "OPTIONAL"
@@ -39,18 +39,18 @@ class Nullable(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """What a statement's WITH clause says about one format."""
+    """The options of one format in a WITH clause."""
 
     is_key: bool = False
     wrapped: bool = True  # whether a single column is a record of one field
     delimiter: str = ","
     full_name: str | None = None  # of the Avro record or Protobuf message
-    schema_id: int | None = None  # write with, or read, just this registered schema
+    schema_id: int | None = None  # write with, or read, only this registered schema
     nullable: Nullable = Nullable.NONE
 
 
 class RowFormat:
-    """One format. Wrong columns raise SchemaError when the serde is made, with the column named."""
+    """One format. Unsupported columns raise SchemaError when the serde is created."""
 
     name: ClassVar[str]  # as SQL names it
     features: ClassVar[frozenset[Feature]]
@@ -61,15 +61,15 @@ class RowFormat:
         options: RowOptions,
         registry: SchemaRegistry | None = None,
     ) -> Serde[Row]:
-        """A serde of rows of these columns; one with a schema registers it at the first write."""
+        """A serde of rows with these columns; a schema is registered at the first write."""
         raise NotImplementedError
 
     def schema_of(self, columns: Sequence[Column], options: RowOptions) -> Schema:
-        """The schema that rows of these columns are registered with."""
+        """The schema to register for rows with these columns."""
         raise self._without_schemas()
 
     def columns_of(self, schema: ParsedSchema, options: RowOptions) -> tuple[Column, ...]:
-        """The columns that a registered schema stands for."""
+        """The columns of a registered schema."""
         raise self._without_schemas()
 
     def _without_schemas(self) -> SchemaError:

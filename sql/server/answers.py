@@ -40,7 +40,7 @@ COMMANDS_BEHIND = 50301
 NOT_READY = 50302
 TERMINATED = 50304
 
-# An error shows at most this part of its statement: more does not help, and is sent twice.
+# The maximum length of the statement in an error: more does not help, and is sent twice.
 STATEMENT_CHARACTERS_MAX = 100_000
 
 GENERIC = "generic_error"
@@ -66,21 +66,21 @@ class Refused(Exception):
 
 
 class ServerStopping(Refused):
-    """An answer that ends before its query does, because the server is stopped."""
+    """A response that ends before its query does, because the server is stopping."""
 
     def __init__(self) -> None:
         super().__init__(STOPPING, "The server is shutting down: the query did not complete")
 
 
 def error_reply(error: Exception, text: str = "") -> Reply:
-    """The reply to a request that failed; `text` is the SQL that was sent."""
+    """The response to a failed request; `text` is the SQL of the request."""
     content = error_json(error, text)
     return Reply(content, content["error_code"] // 100)
 
 
-# Any: JSON holds values of all kinds.
+# Any: JSON values have any type.
 def error_json(error: Exception, text: str = "") -> dict[str, Any]:
-    """An error as clients read it; unexpected errors are logged and not sent."""
+    """An error in ksqlDB's format; unexpected errors are logged and not returned."""
     match error:
         case Refused():
             return _generic(error.code, error.message)
@@ -135,7 +135,7 @@ CODES: Mapping[type[SqlError], int] = {
 }
 
 
-# Any: an error only knows that they are objects.
+# Any: errors do not know the type of entities.
 def _entities(answers: Iterable[Any]) -> list[dict[str, Any]]:
     return [entity_json(each) for each in answers if type(each) in TAGS]
 

@@ -31,14 +31,14 @@ from sql.server.server_info import ServerInfo
 from sql.server.sockets import WebSockets
 from sql.server.sql_request import JSON_BODY, SqlRequest, sql_request
 
-# Endpoints that have nothing to work with after /ksql/terminate.
+# Endpoints that are not available after /ksql/terminate.
 WORKING = frozenset(
     {"/ksql", "/ksql/terminate", "/query", "/query-stream", "/close-query", "/inserts-stream"}
 )
 
 
 class SqlEndpoints:
-    """What answers the requests to an engine."""
+    """The handlers of requests to an engine."""
 
     def __init__(self, engine: Engine, *, cluster_id: str = "") -> None:
         """`cluster_id` is only used for responses."""
@@ -94,7 +94,7 @@ class SqlEndpoints:
         return [entity_json(each) for each in entities]
 
     def _wait_for(self, sequence_number: int) -> None:
-        """Wait until a command of another request, maybe another server's, is executed."""
+        """Wait until a command of another request, possibly at another server, is executed."""
         commands, config = self._engine.commands, self._engine.config
         if commands.log is None:
             return

@@ -1,4 +1,4 @@
-"""ServerCluster: which servers of the service are alive, and how far their stores are behind.
+"""ServerCluster: the servers of the service that are alive, and the lags of their stores.
 
 A server with ksql.heartbeat.enable sends heartbeats to the others, and with
 ksql.lag.reporting.enable the lags of its stores. It knows the other servers from the queries that
@@ -40,7 +40,7 @@ Name = Annotated[str, msgspec.Meta(max_length=500)]
 
 
 class PartitionLag(msgspec.Struct, frozen=True):
-    """How far a partition of a store is; names are those of the JSON."""
+    """The lag of a store's partition; field names are those of the JSON."""
 
     currentOffsetPosition: int
     endOffsetPosition: int
@@ -48,13 +48,13 @@ class PartitionLag(msgspec.Struct, frozen=True):
 
 
 class StoreLags(msgspec.Struct, frozen=True):
-    """How far a store is."""
+    """The lag of a store."""
 
     lagByPartition: dict[Name, PartitionLag]
 
 
 class HostStoreLags(msgspec.Struct, frozen=True):
-    """How far all stores of a server are."""
+    """The lags of all stores of a server."""
 
     stateStoreLags: dict[Name, StoreLags]
     updateTimeMs: int
@@ -105,9 +105,9 @@ class ServerCluster:
         host = _host(content, "hostInfo")
         timestamp = content.get("timestamp")
         if type(timestamp) is not int:
-            raise Refused(BAD_REQUEST, '"timestamp" must be a whole number')
+            raise Refused(BAD_REQUEST, '"timestamp" must be an integer')
         with self._lock:
-            # Our own time: clocks of servers differ.
+            # This server's time: clocks of servers differ.
             self._other(host).beats_ms.append(self._clock.monotonic_ms())
         return {"isOk": True}
 
@@ -124,12 +124,12 @@ class ServerCluster:
             raise Refused(NOT_FOUND, f"This endpoint is disabled: {setting} is false")
 
     def _other(self, host: str) -> OtherServer:
-        found = self._others.get(host)
-        if found is None:
+        result = self._others.get(host)
+        if result is None:
             if len(self._others) >= HOSTS_MAX:
                 raise Refused(BAD_REQUEST, f"Too many servers: at most {HOSTS_MAX} are tracked")
-            found = self._others[host] = OtherServer()
-        return found
+            result = self._others[host] = OtherServer()
+        return result
 
     # --- responses ------------------------------------------------------------------------------
 
@@ -172,19 +172,19 @@ class ServerCluster:
             other.alive, other.changed_ms = alive, self._clock.now_ms()
 
     def _stores_of_queries(self) -> dict[str, object]:
-        found: dict[str, object] = {}
+        result: dict[str, object] = {}
         for query_id, each in list(self._engine.commands.running.items()):
             metrics, group = query_metrics(each.runtime), each.runtime.application_id
             following = {store for store, _ in metrics.standbys}
             stores = {each.store for each in metrics.stores}
             copied = {(f"{group}-{store}-changelog", number) for store, number in metrics.standbys}
-            found[query_id] = {
+            result[query_id] = {
                 "activeStores": sorted(stores - following),
                 "activePartitions": _places(metrics.inputs),
                 "standByStores": sorted(following),
                 "standByPartitions": _places(copied),
             }
-        return found
+        return result
 
     def _lags(self) -> Mapping[str, object]:
         if not self._engine.config.flag(LAGS):
@@ -201,7 +201,7 @@ class ServerCluster:
                 }
         return {"stateStoreLags": found, "updateTimeMs": self._clock.now_ms()}
 
-    # --- telling others -------------------------------------------------------------------------
+    # --- requests to other servers --------------------------------------------------------------
 
     def _run(self) -> None:
         every_ms = max(1, self._engine.config.whole("ksql.heartbeat.send.interval.ms"))
@@ -210,14 +210,14 @@ class ServerCluster:
             while not self._ended:
                 try:
                     self._round(client, rounds)
-                except Exception as error:  # without heartbeats the others take us for dead
+                except Exception as error:  # other servers rely on heartbeats
                     rounds.report(error)
                 with self._ending:
                     if not self._ended:
                         self._clock.wait(self._ending, every_ms)
 
     def _round(self, client: httpx.Client, rounds: "_HeartbeatRounds") -> None:
-        """Send a heartbeat; now and then look for other servers, and send lags."""
+        """Send a heartbeat; periodically also find other servers and send lags."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - rounds.discovered_ms >= DISCOVER_EVERY_MS:
             rounds.discovered_ms = now_ms
@@ -257,7 +257,7 @@ class ServerCluster:
 
 
 class _HeartbeatRounds:
-    """What the heartbeat thread remembers from one round to the next."""
+    """The state of the heartbeat thread between rounds."""
 
     def __init__(self, before_ms: int) -> None:
         self.hosts: list[str] = []
@@ -265,7 +265,7 @@ class _HeartbeatRounds:
         self._reported = ""
 
     def report(self, error: Exception) -> None:
-        """Log an error, unless it is the same as in the round before: rounds are short."""
+        """Log an error, unless it is the same as in the previous round: rounds are short."""
         shown = repr(error)
         if shown != self._reported:
             logger.error("could not send heartbeats, retrying: %s", shown, exc_info=error)
@@ -277,7 +277,7 @@ def _places(partitions: Iterable[tuple[str, int]]) -> list[dict[str, object]]:
 
 
 def _checked_lags(lags: object) -> Mapping[str, object]:
-    """Lags that have ksqlDB's shape, and are not too many."""
+    """Lags in ksqlDB's format, with a limited number of partitions."""
     try:
         found = msgspec.convert(lags, HostStoreLags)
     except msgspec.ValidationError as error:

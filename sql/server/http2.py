@@ -1,7 +1,7 @@
-"""HTTP/2 without TLS: a connection that begins with its preface speaks it, others HTTP/1.1.
+"""HTTP/2 without TLS: connections that begin with its preface use it, others HTTP/1.1.
 
-Clients of ksqlDB read push queries and write rows that way. Each line of an answer that is still
-going on is a frame of its own, since some of them take a frame for a row.
+ksqlDB's clients read push queries and write rows with HTTP/2. Each line of a streamed response is a
+separate frame, since some clients read one row per frame.
 """
 
 import asyncio
@@ -34,18 +34,18 @@ from uvicorn.server import ServerState
 logger = logging.getLogger(__name__)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-STREAMS_MAX = 100  # of one connection at a time; h2 announces the same to clients
-UNSENT_BYTES_MAX = 1024 * 1024  # answers wait before that; what is more are replies to pings
+STREAMS_MAX = 100  # per connection; h2 announces the same limit to clients
+UNSENT_BYTES_MAX = 1024 * 1024  # responses wait before this; larger amounts are replies to pings
 IDLE_SECONDS = 600  # ksqlDB's default
 NOT_FOR_HTTP_2 = frozenset({b"connection", b"transfer-encoding", b"keep-alive", b"upgrade"})
 
 
 class HttpConnection(asyncio.Protocol):
-    """What uvicorn makes for each connection: looks at the first bytes, and hands it over."""
+    """The protocol of new connections: selects the HTTP version by the first bytes."""
 
     silent = True  # see broker/rest/idle_connections.py
 
-    # Any: uvicorn gives the state of applications, which this one has none of.
+    # Any: uvicorn passes the state of applications, which is unused.
     def __init__(
         self,
         config: Config,
@@ -54,14 +54,14 @@ class HttpConnection(asyncio.Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._given = (config, server_state, app_state)
-        # Any: uvicorn's type of protocols names its own ones only.
+        # Any: uvicorn's type of protocols only includes its own.
         self._connections: Any = server_state.connections
         self._transport: asyncio.Transport | None = None
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Nothing is known of it yet."""
-        # Not checked: uvloop's transports have another base.
+        """The HTTP version is not known yet."""
+        # Not checked: uvloop's transports have another base class.
         self._transport = cast("asyncio.Transport", transport)
         self._connections.add(self)
 
@@ -70,7 +70,7 @@ class HttpConnection(asyncio.Protocol):
         self._connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
-        """Hand over as soon as it is clear to whom."""
+        """Pass the connection on when the HTTP version is known."""
         self._received += data
         begun = self._received[: len(PREFACE)]
         if begun == PREFACE:
@@ -79,11 +79,11 @@ class HttpConnection(asyncio.Protocol):
             self._hand_over(AutoHTTPProtocol)
 
     def shutdown(self) -> None:
-        """The server ends."""
+        """The server is shutting down."""
         if self._transport is not None:
             self._transport.close()
 
-    # Any: uvicorn's protocols are made with what it gave.
+    # Any: uvicorn's protocols are created with its own arguments.
     def _hand_over(self, protocol: Any) -> None:
         assert self._transport is not None
         self._connections.discard(self)
@@ -94,14 +94,14 @@ class HttpConnection(asyncio.Protocol):
 
 
 class Http2Connection(asyncio.Protocol):
-    """One connection with its streams, each of them a request to the ASGI application."""
+    """One connection with its streams; each is a request to the ASGI application."""
 
     # Any: see above.
     def __init__(
         self, config: Config, server_state: ServerState, app_state: Mapping[str, Any]
     ) -> None:
         del app_state
-        # Any: an ASGI application, however uvicorn has wrapped it.
+        # Any: an ASGI application, possibly wrapped by uvicorn.
         self.application: Any = config.loaded_app
         self._limit = config.limit_concurrency
         # Any: see above.
@@ -110,7 +110,7 @@ class Http2Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.protocol = H2Connection(H2Configuration(client_side=False, header_encoding=None))
         self._streams: dict[int, Exchange] = {}
-        self._running = 0  # also of streams that the client has given up
+        self._running = 0  # including streams that the client has cancelled
         self._ending = False
         self._idle: asyncio.TimerHandle | None = None
         # Set whenever there may be room to send.
@@ -119,14 +119,14 @@ class Http2Connection(asyncio.Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way."""
+        """Whether there is no pending request."""
         return not self._streams
 
     # --- asyncio ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is ours from now on."""
-        # Not checked: uvloop's transports have another base.
+        """Take over the connection."""
+        # Not checked: uvloop's transports have another base class.
         self._transport = cast("asyncio.Transport", transport)
         self._connections.add(self)
         self.protocol.initiate_connection()
@@ -134,23 +134,23 @@ class Http2Connection(asyncio.Protocol):
         self._watch_idleness()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         self._connections.discard(self)
         self._transport = None
         self._stop_watching()
-        self._break_off()
+        self._cancel_all()
 
     def pause_writing(self) -> None:
         """The client is slow."""
         self.writable = False
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """The client has read enough data."""
         self.writable = True
         self.room.set()
 
     def data_received(self, data: bytes) -> None:
-        """Frames, whole ones or parts."""
+        """Receive frames, complete or partial."""
         try:
             for event in self.protocol.receive_data(data):
                 self._take(event)
@@ -161,10 +161,10 @@ class Http2Connection(asyncio.Protocol):
         self.flush()
         transport = self._transport
         if transport is not None and transport.get_write_buffer_size() > UNSENT_BYTES_MAX:
-            transport.abort()  # it asks for replies and does not read them
+            transport.abort()  # it requests replies and does not read them
 
     def shutdown(self) -> None:
-        """The server ends: after the answers that are under way."""
+        """The server is shutting down: close after pending responses."""
         self._ending = True
         if not self._streams:
             self._close()
@@ -177,8 +177,8 @@ class Http2Connection(asyncio.Protocol):
                 self._begin(event.stream_id or 0, event.headers or [])
             case DataReceived():
                 found = self._streams.get(event.stream_id or 0)
-                if found is None:  # answered already: the data is not read
-                    self.taken(event.flow_controlled_length or 0, event.stream_id or 0)
+                if found is None:  # already answered: the data is not read
+                    self.acknowledge(event.flow_controlled_length or 0, event.stream_id or 0)
                 else:
                     found.receive_part(event.data or b"", event.flow_controlled_length or 0)
             case StreamEnded():
@@ -186,14 +186,14 @@ class Http2Connection(asyncio.Protocol):
                     found.receive_end()
             case StreamReset():
                 if (found := self._streams.pop(event.stream_id or 0, None)) is not None:
-                    found.break_off()
+                    found.cancel()
                     self.room.set()
             case WindowUpdated() | RemoteSettingsChanged():
                 self.room.set()
             case ConnectionTerminated():
                 self._close()
 
-    # Any: pairs of bytes, in a type of h2's own.
+    # Any: pairs of bytes, in a type of h2.
     def _begin(self, stream_id: int, headers: list[Any]) -> None:
         limit = self._limit or sys.maxsize
         full = max(len(self._tasks), len(self._connections)) >= limit
@@ -210,20 +210,20 @@ class Http2Connection(asyncio.Protocol):
         task.add_done_callback(self._tasks.discard)
 
     def reset(self, stream_id: int, code: ErrorCodes) -> None:
-        """Give a stream up."""
+        """Reset a stream."""
         with suppress(ProtocolError):  # the client was faster
             self.protocol.reset_stream(stream_id, code)
         self.flush()
 
-    def taken(self, length: int, stream_id: int) -> None:
+    def acknowledge(self, length: int, stream_id: int) -> None:
         """Allow the client to send more bytes."""
         if length and self._transport is not None:
-            with suppress(ProtocolError):  # over meanwhile
+            with suppress(ProtocolError):  # closed meanwhile
                 self.protocol.acknowledge_received_data(length, stream_id)
             self.flush()
 
     def finished(self, exchange: "Exchange") -> None:
-        """A request was answered, or its client no longer waits."""
+        """A response was sent, or its client has cancelled the request."""
         self._running -= 1
         self._streams.pop(exchange.stream_id, None)
         if self._streams or self._transport is None:
@@ -234,19 +234,19 @@ class Http2Connection(asyncio.Protocol):
             self._watch_idleness()
 
     def flush(self) -> None:
-        """Write what the protocol has made."""
+        """Write the pending data of the protocol."""
         data = self.protocol.data_to_send()
         if data and self._transport is not None:
             self._transport.write(data)
 
-    def _break_off(self) -> None:
+    def _cancel_all(self) -> None:
         for each in self._streams.values():
-            each.break_off()
+            each.cancel()
         self._streams.clear()
         self.room.set()
 
     def _close(self) -> None:
-        self._break_off()
+        self._cancel_all()
         if self._transport is not None:
             self.protocol.close_connection()
             self.flush()
@@ -263,33 +263,33 @@ class Http2Connection(asyncio.Protocol):
 
 
 class Exchange:
-    """A request and its answer."""
+    """A request and its response."""
 
     def __init__(self, connection: Http2Connection, stream_id: int, *, has_body: bool) -> None:
-        """Of one stream; to some requests the answer has no body."""
+        """Of one stream; responses to some requests have no body."""
         self._connection = connection
         self.stream_id = stream_id
         self._has_body = has_body
         self._parts: asyncio.Queue[tuple[Message, int]] = asyncio.Queue()
         self._request_ended = False
-        self._over = False  # answered, or broken off
+        self._over = False  # answered or cancelled
 
     def receive_part(self, data: bytes, length: int) -> None:
-        """A part of the request's body; it counts until the application takes it."""
+        """Add a part of the request's body; it counts until the application reads it."""
         self._parts.put_nowait(({"type": "http.request", "body": data, "more_body": True}, length))
 
     def receive_end(self) -> None:
-        """The whole request is there."""
+        """The request is complete."""
         self._request_ended = True
         self._parts.put_nowait(({"type": "http.request", "body": b"", "more_body": False}, 0))
 
-    def break_off(self) -> None:
+    def cancel(self) -> None:
         """The client has cancelled the request."""
         self._over = True
         self._parts.put_nowait(({"type": "http.disconnect"}, 0))
 
     async def run(self, scope: Mapping[str, object]) -> None:
-        """Let the application answer."""
+        """Run the application."""
         try:
             await self._connection.application(scope, self._receive, self._send)
         except Exception:
@@ -298,14 +298,14 @@ class Exchange:
             if not self._over:
                 self._fail()
             while not self._parts.empty():  # unread data counts for the whole connection
-                self._connection.taken(self._parts.get_nowait()[1], self.stream_id)
+                self._connection.acknowledge(self._parts.get_nowait()[1], self.stream_id)
             self._connection.finished(self)
 
     async def _receive(self) -> Message:
         if self._over and self._parts.empty():
             return {"type": "http.disconnect"}
         message, length = await self._parts.get()
-        self._connection.taken(length, self.stream_id)
+        self._connection.acknowledge(length, self.stream_id)
         return message
 
     async def _send(self, message: Message) -> None:
@@ -329,7 +329,7 @@ class Exchange:
             self._end()
 
     def _send_some(self, data: bytes) -> int:
-        """As much as the client takes in a frame; how much that was."""
+        """Send as much as the client accepts in a frame; returns the number of bytes."""
         protocol = self._connection.protocol
         window = protocol.local_flow_control_window(self.stream_id)
         length = min(len(data), window, protocol.max_outbound_frame_size)
@@ -353,7 +353,7 @@ class Exchange:
         self._over = True
         protocol = self._connection.protocol
         protocol.end_stream(self.stream_id)
-        if not self._request_ended:  # the rest of it is not wanted
+        if not self._request_ended:  # the rest of it is not needed
             self._connection.reset(self.stream_id, ErrorCodes.NO_ERROR)
         self._connection.flush()
         self._parts.put_nowait(({"type": "http.disconnect"}, 0))
@@ -387,7 +387,7 @@ def scope_of(headers: list[tuple[bytes, bytes]]) -> dict[str, object]:
 
 
 def answered_headers(message: Message) -> Iterator[tuple[bytes, bytes]]:
-    """The headers of an answer, as HTTP/2 has them."""
+    """The headers of a response in HTTP/2."""
     yield b":status", str(message["status"]).encode()
     for name, value in message.get("headers", ()):
         if name.lower() not in NOT_FOR_HTTP_2:

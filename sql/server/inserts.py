@@ -1,4 +1,4 @@
-"""/inserts-stream: a target, then a row on each line; every row is acknowledged."""
+"""/inserts-stream: a target, then one row per line; every row is acknowledged."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
@@ -86,25 +86,25 @@ def _failed(error: Exception) -> dict[str, Json]:
 
 
 def _values(target: SourceInfo, row: Mapping[str, object]) -> dict[str, object]:
-    """The row's values by column; names that are no columns are left out."""
+    """The row's values by column; unknown names are ignored."""
     columns = {each.name: each for each in (*target.schema.key, *target.schema.value, ROWTIME)}
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name, value in row.items():
         column = columns.get(_column_name(name))
         if column is None:
             continue
         try:
-            found[column.name] = typed_value(value, column.type)
+            result[column.name] = typed_value(value, column.type)
         except NotCoercible as error:
             raise StatementFailed(
                 f"Can't coerce a field of type {type(value).__name__} into type {column.type}"
                 f" for column `{column.name}`"
             ) from error
-    return found
+    return result
 
 
 def _column_name(name: str) -> str:
-    """Names in backquotes are taken as they are, others in upper case."""
+    """Names in backticks are unchanged, others become upper case."""
     if len(name) > 1 and name[0] == name[-1] == "`":
         return name[1:-1].replace("``", "`")
     return name.upper()
@@ -119,7 +119,7 @@ def _object(line: bytes) -> dict[str, Json]:
 
 
 async def _lines(request: Request) -> AsyncGenerator[bytes, None]:
-    """The lines of a body that has no end yet; empty ones are left out."""
+    """The lines of a streamed body; empty ones are skipped."""
     rest = bytearray()
     async for chunk in request.stream():
         rest += chunk

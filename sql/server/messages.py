@@ -1,4 +1,4 @@
-"""Messages of the server: entities as JSON come from the engine, which the shell shares."""
+"""Messages of the server; the conversion of entities to JSON is shared with the shell."""
 
 from sql.engine.messages import TAGS, entity_json, plain_json
 

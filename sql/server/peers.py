@@ -1,4 +1,4 @@
-"""HttpPeers: pull queries at the other servers of a service, as they answer any client."""
+"""HttpPeers: sends pull queries to the other servers of a service."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,12 +15,12 @@ from sql.server.sql_request import SKIP_FORWARDING
 from sql.server.typed_values import typed_value
 
 TIMEOUT_SECONDS = 20.0
-# Servers close idle connections after five seconds, as httpx does: who is first must not be chance.
+# Servers close idle connections after five seconds, as httpx does: the client must be first.
 KEEPALIVE = httpx.Limits(keepalive_expiry=2.0)
 
 
 class HttpPeers:
-    """Asks other servers over HTTP; see PullPeers. Any thread may call it."""
+    """Queries other servers over HTTP; see PullPeers. Any thread may call it."""
 
     def __init__(self) -> None:
         self._client = httpx.Client(timeout=TIMEOUT_SECONDS, limits=KEEPALIVE)
@@ -30,7 +30,7 @@ class HttpPeers:
         self._client.close()
 
     def pull(self, host: str, text: str, properties: Mapping[str, object]) -> Iterator[Row]:
-        """The rows of a query at another server, of the partitions that it has itself."""
+        """The rows of a query at another server, from its own partitions only."""
         body = {
             "sql": text,
             "properties": dict(properties),
@@ -43,7 +43,7 @@ class HttpPeers:
             yield from _rows(host, answer)
         except (httpx.HTTPError, ValueError, KeyError) as error:
             raise StatementFailed(
-                f"Unable to execute pull query. Server {host} did not answer: {error!r}"
+                f"Unable to execute pull query. Server {host} did not respond: {error!r}"
             ) from error
 
 

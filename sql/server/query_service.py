@@ -29,7 +29,7 @@ from sql.server.answers import (
 from sql.server.response_formats import Delimited, Messages, OneArray, ResponseFormat, RowObjects
 from sql.server.sql_request import SqlRequest, sql_request, text_of
 
-POLL_MS = 250  # a thread waits so long for rows, then looks whether it is still wanted
+POLL_MS = 250  # how long a thread waits for rows before it checks whether they are still needed
 ROWS_AT_ONCE = 500
 READERS_MAX = 500  # threads that wait for rows of queries
 ACCEPTED_MAX = 20
@@ -39,14 +39,14 @@ Returned = TypeVar("Returned")
 
 
 class RowReader:
-    """Takes rows of a result, many at a time; a failure comes after the rows before it."""
+    """Reads rows of a result, many at a time; a failure is raised after the rows before it."""
 
     def __init__(self, result: QueryResult) -> None:
         self.result = result
         self._failure: Exception | None = None
 
     def take(self) -> list[ResultRow] | None:
-        """Rows that are there, or come in time; None at the end."""
+        """Rows that are available, or arrive in time; None at the end."""
         if self._failure is not None:
             raise self._failure
         rows: list[ResultRow] = []
@@ -68,13 +68,13 @@ class QueryService:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._open: dict[int, QueryResult] = {}
-        self._stopped: set[int] = set()  # those that had not ended when we were closed
+        self._stopped: set[int] = set()  # queries that had not ended when the service was closed
         self._lock = concurrency.Lock()
         self._closed = False
         self._limiter: CapacityLimiter | None = None
 
     def close(self) -> None:
-        """End all queries: their answers end with an error."""
+        """End all queries: their responses end with an error."""
         with self._lock:
             self._closed = True
             running = list(self._open.values())
@@ -84,7 +84,7 @@ class QueryService:
 
     @property
     def open_count(self) -> int:
-        """How many answers are being streamed."""
+        """The number of responses that are being streamed."""
         return len(self._open)
 
     async def query(self, request: RestRequest) -> StreamedReply | Reply:
@@ -125,7 +125,7 @@ class QueryService:
     def begin(
         self, asked: SqlRequest, form: Callable[[QueryResult], ResponseFormat]
     ) -> tuple[RowReader, list[ResultRow] | None, ResponseFormat] | PrintedTopic:
-        """Begin a query; the first rows of one that ends are read, so that it can be refused."""
+        """Start a query; the first rows of a pull query are read, so that it can be refused."""
         try:
             result = self._engine.query(
                 asked.text, asked.properties, asked.variables, local=asked.local
@@ -145,7 +145,7 @@ class QueryService:
         try:
             return self._engine.print_topic(asked.text, asked.variables)
         except WrongEndpoint:
-            # It is not a query at all: the statement is wrong, not the endpoint.
+            # It is not a query: the statement is wrong, not the endpoint.
             refused = StatementFailed(error.message, hint=error.hint)
             refused.statement = asked.text
             raise refused from None
@@ -181,7 +181,7 @@ class QueryService:
             await self.in_thread(printed.close)
 
     def check_whole(self, result: QueryResult) -> None:
-        """ServerStopping if a query has no more rows because we were closed."""
+        """ServerStopping if a query has no more rows because the service was closed."""
         if id(result) in self._stopped:
             raise ServerStopping
 
@@ -195,7 +195,7 @@ class QueryService:
             running.close()
 
     def drop(self, running: QueryResult) -> None:
-        """End a query whose client is gone."""
+        """End a query whose client has disconnected."""
         with self._lock:
             self._open.pop(id(running), None)
             self._stopped.discard(id(running))

@@ -1,12 +1,12 @@
-"""Response formats: how the rows of a query become parts of a response.
+"""Response formats: the conversion of a query's rows to parts of a response.
 
 RowObjects   /query: one JSON array of objects, {"header": ...}, {"row": ...}, {"finalMessage": ...}
 Messages     /query-stream as Protobuf: the same array, its rows are messages in base64
 Delimited    /query-stream: a line of metadata, then one JSON array per line
 OneArray     /query-stream as application/json: the same in one JSON array
 
-Only /query sends tombstones, that is deleted rows of a table: the other formats have no field for
-them, and omit them as ksqlDB does.
+Only /query sends tombstones (deleted rows of a table): the other formats have no field for them,
+and omit them as ksqlDB does.
 """
 
 import base64
@@ -41,15 +41,15 @@ class ResponseFormat(Protocol):
         ...
 
     def start(self) -> bytes:
-        """What comes before the rows."""
+        """The part before the rows."""
         ...
 
     def rows(self, rows: Iterable[ResultRow]) -> bytes:
-        """Rows as they came."""
+        """The part for some rows."""
         ...
 
     def end(self) -> bytes:
-        """What comes after the last row."""
+        """The part after the last row."""
         ...
 
     def failure(self, error: Exception) -> bytes:
@@ -60,8 +60,8 @@ class ResponseFormat(Protocol):
 class RowObjects:
     """Objects in one array; see ResponseFormat.
 
-    Those of a push query are whole lines at once, for clients that read lines; then something must
-    follow the last row, and the reason why it ended is always sent.
+    Objects of a push query are whole lines, for clients that read lines; then a final message with
+    the reason for the end always follows the last row.
     """
 
     media_type = V1_JSON
@@ -78,7 +78,7 @@ class RowObjects:
         return b"[" + json_line({"header": header}) + self._after
 
     def rows(self, rows: Iterable[ResultRow]) -> bytes:
-        """An object for each."""
+        """An object per row."""
         return b"".join(self._part({"row": self._row(each)}) + self._after for each in rows)
 
     def _row(self, row: ResultRow) -> object:
@@ -89,7 +89,7 @@ class RowObjects:
         return self._before + json_line(content)
 
     def end(self) -> bytes:
-        """Why it ended, if that is sent."""
+        """The final message, if there is one."""
         message = self._result.final_message
         if message is None and self._result.is_push:
             message = QUERY_TERMINATED
@@ -106,7 +106,7 @@ class Messages(RowObjects):
     media_type = PROTOBUF
 
     def __init__(self, result: QueryResult) -> None:
-        """Refused if a column has no place in a message."""
+        """Refused if a column has no Protobuf type."""
         super().__init__(result)
         columns = [Column(each.name, each.type) for each in result.columns]
         try:
@@ -121,7 +121,7 @@ class Messages(RowObjects):
         return b"[" + json_line({"header": header}) + self._after
 
     def rows(self, rows: Iterable[ResultRow]) -> bytes:
-        """A message for each."""
+        """A message per row."""
         return super().rows(each for each in rows if not each.tombstone)
 
     def _row(self, row: ResultRow) -> object:
@@ -130,7 +130,7 @@ class Messages(RowObjects):
 
 
 class Delimited:
-    """A line for each row; see ResponseFormat."""
+    """A line per row; see ResponseFormat."""
 
     media_type = DELIMITED
 
@@ -153,14 +153,14 @@ class Delimited:
         )
 
     def rows(self, rows: Iterable[ResultRow]) -> bytes:
-        """An array for each."""
+        """An array per row."""
         return b"".join(self._line(each) + b"\n" for each in rows if not each.tombstone)
 
     def _line(self, row: ResultRow) -> bytes:
         return json_line(self._prepare(row.values))
 
     def end(self) -> bytes:
-        """Nothing: the answer's end says it."""
+        """Empty: the end of the response is sufficient."""
         return b""
 
     def failure(self, error: Exception) -> bytes:
@@ -169,7 +169,7 @@ class Delimited:
 
 
 class OneArray(Delimited):
-    """All in one array; see ResponseFormat."""
+    """One array for everything; see ResponseFormat."""
 
     media_type = JSON
 
@@ -178,11 +178,11 @@ class OneArray(Delimited):
         return b"[" + self._metadata()
 
     def rows(self, rows: Iterable[ResultRow]) -> bytes:
-        """An array for each."""
+        """An array per row."""
         return b"".join(b",\n" + self._line(each) for each in rows if not each.tombstone)
 
     def end(self) -> bytes:
-        """The array's end."""
+        """The end of the array."""
         return b"]\n"
 
     def failure(self, error: Exception) -> bytes:

@@ -10,14 +10,14 @@ LISTEN = "127.0.0.1:8088"
 
 
 class SqlServer(HttpServer):
-    """Serves a started engine; port 0 takes a free one.
+    """Serves a started engine; port 0 uses any free port.
 
     with Engine(broker, data_directory=path) as engine, SqlServer(engine) as server:
         server.url                                  # "http://127.0.0.1:8088"
     """
 
     def __init__(self, engine: Engine, *, listen: str = LISTEN, cluster_id: str = "") -> None:
-        """Nothing listens before `start`; `cluster_id` is only used for responses."""
+        """Call `start` to listen; `cluster_id` is only used for responses."""
         self._endpoints = SqlEndpoints(engine, cluster_id=cluster_id)
         application = sql_application(self._endpoints)
         super().__init__(
@@ -31,6 +31,6 @@ class SqlServer(HttpServer):
         )
 
     def close(self) -> None:
-        """End the queries that are answered, and stop; the engine stays open."""
+        """End the running queries, and stop; the engine stays open."""
         self._endpoints.close()
         super().close()

@@ -12,13 +12,13 @@ from sql.errors import SqlError
 from sql.server.answers import BAD_REQUEST, NOT_FOUND, Refused
 from sql.syntax.statements import SourceKind
 
-# Topics to delete are named by so many patterns, of such a length.
+# The maximum number and length of patterns for topics to delete.
 PATTERNS_MAX = 100
 PATTERN_CHARACTERS_MAX = 250
 
 
 class ServerInfo:
-    """Answers requests about the server. Thread-safe."""
+    """Handles requests for information about the server. Thread-safe."""
 
     def __init__(self, engine: Engine, *, cluster_id: str) -> None:
         """`cluster_id` is only used for responses."""
@@ -116,7 +116,7 @@ class ServerInfo:
     # --- /ksql/terminate --------------------------------------------------------------------
 
     def terminate(self, patterns: object) -> Json:
-        """POST /ksql/terminate: all queries end, all sources go, with the topics that match."""
+        """POST /ksql/terminate: drops all queries and sources, and deletes matching topics."""
         wanted = _patterns(patterns)
         self._engine.transient_queries.close()
         self._engine.commands.terminate_cluster(wanted)

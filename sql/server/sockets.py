@@ -1,4 +1,4 @@
-"""/ws/query: a query over a WebSocket; its columns first, then a text for each row."""
+"""/ws/query: a query over a WebSocket; the first message has the columns, the others a row each."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -22,20 +22,20 @@ DONE, NOT_ACCEPTED, FAILED = 1000, 1003, 1011
 
 
 class WebSockets:
-    """Answers queries over WebSockets."""
+    """Runs queries over WebSockets."""
 
     def __init__(self, queries: QueryService) -> None:
         self._queries = queries
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection, until the query has ended or the client is gone."""
-        await receive()  # says that there is a connection
+        """Serve one connection, until the query has ended or the client has disconnected."""
+        await receive()  # the event of a new connection
         if scope["path"].rstrip("/") != PATH:
             await send({"type": "websocket.close"})
             return
         await send({"type": "websocket.accept"})
         sending = asyncio.ensure_future(self._send(scope["query_string"], send))
-        gone = asyncio.ensure_future(_until_gone(receive))
+        gone = asyncio.ensure_future(_until_disconnected(receive))
         await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
         for task in (sending, gone):
             task.cancel()
@@ -44,7 +44,7 @@ class WebSockets:
     async def _send(self, query_string: bytes, send: Send) -> None:
         text = ""
         try:
-            asked = _asked(query_string)
+            asked = _request_of(query_string)
             text = asked.text
             texts = self._texts(asked)
             try:
@@ -80,8 +80,8 @@ class WebSockets:
             await queries.in_thread(lambda: queries.drop(reader.result))
 
 
-def _asked(query_string: bytes) -> SqlRequest:
-    """The parameter "request", which is what the body of /query is."""
+def _request_of(query_string: bytes) -> SqlRequest:
+    """The parameter "request", which has the same content as the body of /query."""
     text = query_string.decode("ascii", errors="replace")
     try:
         found = parse_qs(text, max_num_fields=PARAMETERS_MAX)
@@ -91,6 +91,6 @@ def _asked(query_string: bytes) -> SqlRequest:
     return sql_request(json_object(request.encode(errors="replace")))
 
 
-async def _until_gone(receive: Receive) -> None:
+async def _until_disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "websocket.disconnect":
         pass

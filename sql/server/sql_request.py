@@ -1,4 +1,4 @@
-"""Requests: what bodies may be, and the statements in them."""
+"""Requests: limits of bodies, and the statements in them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from sql.variables import split_statements
 
 BODY_BYTES_MAX = 10 * 1024 * 1024
 STATEMENTS_MAX = 10_000
-# With this property a server answers from its own rows only; the name is ksqlDB's.
+# With this property a server only returns its own rows; the name is ksqlDB's.
 SKIP_FORWARDING = "request.ksql.query.pull.skip.forwarding"
 TOO_LARGE = 41300
 CONTENT_TYPES = frozenset(
@@ -28,18 +28,18 @@ JSON_BODY = Body(BODY_BYTES_MAX, CONTENT_TYPES)
 
 @dataclass(frozen=True, slots=True)
 class SqlRequest:
-    """Statements to execute, and the session they bring."""
+    """Statements to execute, with properties and variables for the session."""
 
     text: str
     properties: Mapping[str, object] = field(default_factory=dict)
     variables: Mapping[str, object] = field(default_factory=dict)
     sequence_number: int | None = None
-    # Answer with what is here: another server asks.
+    # Return local rows only: the request is from another server.
     local: bool = False
 
 
 def sql_request(content: Mapping[str, object]) -> SqlRequest:
-    """A request of /ksql, /query or /query-stream, whose names for the same differ."""
+    """A request of /ksql, /query or /query-stream, which use different names."""
     text = text_of(content, "ksql") or text_of(content, "sql")
     if not text:
         raise Refused(BAD_REQUEST, 'No statement in request: "ksql" or "sql" must be a string')
@@ -51,7 +51,7 @@ def sql_request(content: Mapping[str, object]) -> SqlRequest:
         )
     sequence_number = content.get("commandSequenceNumber")
     if sequence_number is not None and type(sequence_number) is not int:
-        raise Refused(BAD_REQUEST, '"commandSequenceNumber" must be a whole number')
+        raise Refused(BAD_REQUEST, '"commandSequenceNumber" must be an integer')
     properties = {
         **_mapping(content, "streamsProperties"),
         **_mapping(content, "properties"),
@@ -62,23 +62,23 @@ def sql_request(content: Mapping[str, object]) -> SqlRequest:
 
 
 def text_of(content: Mapping[str, object], name: str) -> str:
-    """A member that is a text, or missing."""
-    found = content.get(name)
-    if found is None:
+    """A string member, or None."""
+    result = content.get(name)
+    if result is None:
         return ""
-    if not isinstance(found, str):
+    if not isinstance(result, str):
         raise Refused(BAD_REQUEST, f'"{name}" must be a string')
-    return found
+    return result
 
 
 def _mapping(content: Mapping[str, object], name: str) -> dict[str, object]:
-    """Settings or variables by name; their values are single ones."""
-    found = content.get(name)
-    if found is None:
+    """Settings or variables by name; the values must be scalars."""
+    result = content.get(name)
+    if result is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise Refused(BAD_REQUEST, f'"{name}" must be an object')
-    for key, value in found.items():
+    for key, value in result.items():
         if isinstance(value, dict | list):
             raise Refused(BAD_REQUEST, f'"{key}" in "{name}" must be a single value')
-    return found
+    return result

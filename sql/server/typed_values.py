@@ -1,4 +1,4 @@
-"""Values of JSON as values of columns, for rows that are inserted without SQL."""
+"""Converts JSON values to values of columns, for rows that are inserted without SQL."""
 
 import base64
 import binascii
@@ -32,7 +32,7 @@ NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
 def typed_value(value: object, type_: DataType) -> object:
-    """A value of JSON as one of a type; NotCoercible if it cannot be."""
+    """A JSON value converted to a type; NotCoercible if that is impossible."""
     if value is None:
         return None
     match type_:
@@ -51,7 +51,7 @@ def typed_value(value: object, type_: DataType) -> object:
             return SINGLE[type_](value)
 
 
-# Any: what the caller asks for.
+# Any: a value of the expected class.
 def _checked(value: object, kind: type) -> Any:
     if type(value) is not kind:
         raise NotCoercible
@@ -59,7 +59,7 @@ def _checked(value: object, kind: type) -> Any:
 
 
 def _key(name: str, type_: DataType) -> object:
-    """The key of a map, which JSON has as a text."""
+    """The key of a map, which is a string in JSON."""
     if type_ in (INT, BIGINT):
         try:
             return typed_value(int(name), type_)
@@ -69,7 +69,7 @@ def _key(name: str, type_: DataType) -> object:
 
 
 def _struct(value: dict[str, object], type_: StructType) -> dict[str, object]:
-    """Names may be in any case, as in SQL."""
+    """Names ignore case, as in SQL."""
     exact, loose = dict(value), {name.upper(): each for name, each in value.items()}
     return {
         each.name: typed_value(exact.get(each.name, loose.get(each.name)), each.type)

@@ -1,7 +1,7 @@
-"""WebSocketConnection: one WebSocket (RFC 6455) of the HTTP server, towards an ASGI application.
+"""WebSocketConnection: one WebSocket (RFC 6455) of the HTTP server for an ASGI application.
 
-Text frames are sent, waiting while the client is slow. Frames of the client are checked and
-dropped, except for pings, which are answered, and close.
+Text frames are sent, waiting while the client is slow. Frames of the client are validated and
+ignored, except for pings, which are answered, and close frames.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ class FrameError(Exception):
     """The client sent an invalid frame."""
 
     def __init__(self, code: int, message: str) -> None:
-        """`code` is what the connection is closed with."""
+        """`code` is the close code of the connection."""
         super().__init__(message)
         self.code = code
 
 
 def frame(opcode: int, content: bytes) -> bytes:
-    """A whole frame, as servers send it."""
+    """A whole frame, as sent by servers."""
     length = len(content)
     if length < LENGTH_16:
         head = struct.pack("!BB", FINAL | opcode, length)
@@ -51,7 +51,7 @@ def frame(opcode: int, content: bytes) -> bytes:
 
 
 def take_frame(data: bytearray) -> tuple[int, bytes] | None:
-    """The first frame of what a client has sent, taken off; None if it is not all there."""
+    """Remove and return the first frame of received data; None if it is incomplete."""
     if len(data) < 2:
         return None
     opcode, length, start = data[0] & 0x0F, data[1] & 0x7F, 2
@@ -88,14 +88,14 @@ def accept_token(key: bytes) -> bytes | None:
 
 
 class WebSocketConnection(asyncio.Protocol):
-    """What uvicorn hands a connection over to when a client asks for a WebSocket."""
+    """The protocol of connections whose client requests a WebSocket."""
 
-    # Any: uvicorn gives the state of applications, which this one has none of.
+    # Any: uvicorn passes the state of applications, which is unused.
     def __init__(
         self, config: Config, server_state: ServerState, app_state: Mapping[str, Any]
     ) -> None:
         del app_state
-        # Any: an ASGI application, however uvicorn has wrapped it.
+        # Any: an ASGI application, possibly wrapped by uvicorn.
         self._application: Any = config.loaded_app
         self._state = server_state
         self._transport: asyncio.Transport | None = None
@@ -110,15 +110,15 @@ class WebSocketConnection(asyncio.Protocol):
     # --- asyncio ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is ours from now on."""
-        # Not checked: uvloop's transports have another base.
+        """Take over the connection."""
+        # Not checked: uvloop's transports have another base class.
         self._transport = cast("asyncio.Transport", transport)
-        # Any: uvicorn's type of protocols names its own ones only.
+        # Any: uvicorn's type of protocols only includes its own.
         connections: Any = self._state.connections
         connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         # Any: see above.
         connections: Any = self._state.connections
         connections.discard(self)
@@ -129,11 +129,11 @@ class WebSocketConnection(asyncio.Protocol):
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """The client has read enough data."""
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        """The request first, in one piece; then frames."""
+        """Receive the request, which is complete, then frames."""
         if self._token is None:
             self._open(data)
             return
@@ -145,7 +145,7 @@ class WebSocketConnection(asyncio.Protocol):
             self._close(error.code, str(error))
 
     def shutdown(self) -> None:
-        """The server ends."""
+        """The server is shutting down."""
         self._close(GOING_AWAY, "the server is shutting down")
 
     # --- the handshake ------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class WebSocketConnection(asyncio.Protocol):
     # --- from the client ------------------------------------------------------------------------
 
     def _take(self, opcode: int, content: bytes) -> None:
-        if opcode == PING and self._writable.is_set():  # who does not read gets none
+        if opcode == PING and self._writable.is_set():  # a client that does not read gets no reply
             self._write(frame(PONG, content))
         elif opcode == CLOSE:
             self._write(frame(CLOSE, content[:2]))
@@ -219,7 +219,7 @@ class WebSocketConnection(asyncio.Protocol):
         if not self._accepted:
             self._refuse(b"403 Forbidden")
             return
-        # A reason that is cut may not end inside a character.
+        # A truncated reason must not end inside a character.
         shown = reason.encode()[:REASON_BYTES_MAX].decode(errors="ignore").encode()
         self._write(frame(CLOSE, struct.pack("!H", code) + shown))
         self._end()

@@ -60,12 +60,12 @@ class SourceNames:
         if not self._fresh:
             self._fresh = True
             try:
-                self._known = dict(self._asked())
+                self._known = dict(self._fetched())
             except MillstreamError:
                 return self._known
         return self._known
 
-    def _asked(self) -> Iterator[tuple[str, KnownSource]]:
+    def _fetched(self) -> Iterator[tuple[str, KnownSource]]:
         for statement in SOURCES_STATEMENTS:
             for entity in self.execute(statement):
                 for each in entity.get("sourceDescriptions") or ():

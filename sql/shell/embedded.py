@@ -128,7 +128,7 @@ def _refuse_if_running(bootstrap: str, service_id: str) -> None:
 def _in_use(service_id: str, why: str) -> ServiceInUse:
     return ServiceInUse(
         f'the SQL service "{service_id}" is already running ({why}): its queries would run twice',
-        hint="choose another --service-id, or give the server's URL instead of --bootstrap; after "
+        hint="choose another --service-id, or use the server's URL instead of --bootstrap; after "
         "a crash, members of its groups time out within a minute",
     )
 

@@ -94,11 +94,11 @@ class RowTable:
             if cell_len(plain) <= width:
                 return [plain]
             return [set_cell_size(plain, max(0, width - len(CUT))) + CUT[:width]]
-        found: list[str] = []
+        result: list[str] = []
         for line in text.splitlines() or [""]:
             shown = clean(line)
-            found += (chop_cells(shown, width) if self._is_bounded else [shown]) or [""]
-        return found
+            result += (chop_cells(shown, width) if self._is_bounded else [shown]) or [""]
+        return result
 
 
 def _longest_line(text: str) -> int:

@@ -71,12 +71,12 @@ def is_finished(text: str) -> bool:
 
 
 def _words(text: str, count: int | None = None) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     for match in TOKEN.finditer(text):
         if match.lastgroup == "word":
-            found.append(match.group().upper())
+            result.append(match.group().upper())
         elif match.lastgroup != "space":
-            found.append("")  # another token separates words
-        if count is not None and len(found) >= count:
+            result.append("")  # another token separates words
+        if count is not None and len(result) >= count:
             break
-    return found
+    return result

@@ -1,1 +1,1 @@
-"""What a text says: trees of statements and expressions, before anything is known about them."""
+"""Syntax trees of statements and expressions, before names and types are resolved."""

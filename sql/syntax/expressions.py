@@ -1,4 +1,4 @@
-"""Expressions as a text writes them. Unquoted names are already upper case here."""
+"""Syntax trees of expressions. Unquoted names are already in upper case."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,14 +21,14 @@ class BooleanLiteral(Node):
 
 @dataclass(frozen=True, slots=True)
 class IntegerLiteral(Node):
-    """A whole number: INTEGER if it has 32 bits, else BIGINT."""
+    """An integer: INTEGER if it fits 32 bits, otherwise BIGINT."""
 
     value: int
 
 
 @dataclass(frozen=True, slots=True)
 class DecimalLiteral(Node):
-    """A number with a point and no exponent, with just its digits."""
+    """A number with a point and without an exponent, with exactly its digits."""
 
     value: Decimal
 
@@ -42,14 +42,14 @@ class DoubleLiteral(Node):
 
 @dataclass(frozen=True, slots=True)
 class StringLiteral(Node):
-    """Text in single quotes."""
+    """A string in single quotes."""
 
     value: str
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalUnit(Node):
-    """DAYS, HOURS and so on, as DATEADD and its kin take them."""
+    """DAYS, HOURS and so on, as an argument of DATEADD and similar functions."""
 
     name: str
 
@@ -80,7 +80,7 @@ class Subscript(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """A function's call; COUNT(*) has the one argument Star."""
+    """A function call; COUNT(*) has the one argument Star."""
 
     function: str
     arguments: tuple["Expression", ...]

@@ -1,4 +1,4 @@
-"""Words with a meaning: which of them cannot be names, and which begin statements."""
+"""Keywords: those that cannot be names, and those that begin statements."""
 
 from difflib import get_close_matches
 
@@ -23,7 +23,7 @@ RESERVED = frozenset(
 
 
 def closest_statement(word: str) -> str | None:
-    """The word that begins a statement and that was probably meant.
+    """The statement keyword that was probably meant.
 
     >>> closest_statement("SELET")
     'SELECT'

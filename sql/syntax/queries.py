@@ -1,4 +1,4 @@
-"""SELECT as a text writes it."""
+"""Syntax trees of SELECT."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -61,14 +61,14 @@ class Window(Node):
 
 @dataclass(frozen=True, slots=True)
 class Source(Node):
-    """A stream or table of FROM; the alias is its own name unless another is given."""
+    """A stream or table in FROM; the default alias is its own name."""
 
     name: str
     alias: str
 
 
 class JoinKind(Enum):
-    """Which rows without a partner are kept."""
+    """The kind of a join, which determines the rows without a match that are kept."""
 
     INNER = "INNER"
     LEFT = "LEFT"
@@ -87,7 +87,7 @@ class Within(Node):
 
 @dataclass(frozen=True, slots=True)
 class Join(Node):
-    """One JOIN of FROM: what is joined to everything before it."""
+    """One JOIN in FROM, with the source that is joined."""
 
     kind: JoinKind
     right: Source
@@ -96,7 +96,7 @@ class Join(Node):
 
 
 class EmitClause(Enum):
-    """What a query gives: nothing said (a pull query), every change, or final results."""
+    """The results of a query: none given (a pull query), every change, or final results."""
 
     NOTHING = ""
     CHANGES = "CHANGES"

@@ -1,4 +1,4 @@
-"""Help: what each statement does, how it is written, and an example that can be run."""
+"""Help: a description of each statement, its syntax, and a runnable example."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -8,7 +8,7 @@ from sql.syntax import statements as st
 
 @dataclass(frozen=True, slots=True)
 class StatementHelp:
-    """One statement: its first words, one line about it, its form and an example."""
+    """One statement: its first words, a one-line description, its syntax and an example."""
 
     name: str
     about: str
@@ -260,7 +260,7 @@ HELP = (
 
 
 def help_about(words: str) -> list[StatementHelp]:
-    """The statements that some words may mean, "create table" for example.
+    """The statements that some words may refer to, such as "create table".
 
     >>> [each.name for each in help_about("drop type")]
     ['DROP TYPE']

@@ -1,4 +1,4 @@
-"""Statements as a text writes them."""
+"""Syntax trees of statements."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,20 +10,20 @@ from sql.syntax.type_names import TypeSyntax
 
 
 class SourceKind(Enum):
-    """What a name stands for."""
+    """The kind of a source."""
 
     STREAM = "STREAM"
     TABLE = "TABLE"
 
 
 class ColumnRole(Enum):
-    """What a column is, as its definition says."""
+    """The role of a column in its definition."""
 
     VALUE = ""
     KEY = "KEY"
     PRIMARY_KEY = "PRIMARY KEY"
     HEADERS = "HEADERS"
-    HEADER = "HEADER"  # of one key, which ColumnDefinition.header names
+    HEADER = "HEADER"  # a single header, named by ColumnDefinition.header
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class DropType(Node):
 
 
 class ConnectorKind(Enum):
-    """Which way a connector moves data."""
+    """The direction of a connector."""
 
     SOURCE = "SOURCE"
     SINK = "SINK"
@@ -160,7 +160,7 @@ class DropConnector(Node):
 
 
 class Listing(Enum):
-    """What SHOW lists."""
+    """The objects that SHOW lists."""
 
     PROPERTIES = "PROPERTIES"
     TOPICS = "TOPICS"
@@ -234,7 +234,7 @@ class Print(Node):
 
 
 class QueryAction(Enum):
-    """What is done to running queries."""
+    """An action on running queries."""
 
     TERMINATE = "TERMINATE"
     PAUSE = "PAUSE"
@@ -317,7 +317,7 @@ class AssertValues(Node):
 
 @dataclass(frozen=True, slots=True)
 class AssertTombstone(Node):
-    """ASSERT NULL VALUES source [(columns)] KEY (...): the next record is a deletion; in tests."""
+    """ASSERT NULL VALUES source [(columns)] KEY (...): the next record is a tombstone; in tests."""
 
     source: str
     columns: tuple[str, ...]
@@ -326,7 +326,7 @@ class AssertTombstone(Node):
 
 @dataclass(frozen=True, slots=True)
 class AssertSource(Node):
-    """ASSERT STREAM|TABLE name (columns) WITH (...): what a source is; only in tests."""
+    """ASSERT STREAM|TABLE name (columns) WITH (...): compares a source; only in tests."""
 
     created: CreateSource
 

@@ -1,4 +1,4 @@
-"""Types as a text writes them; custom types are resolved by the catalog later."""
+"""Syntax trees of types; custom types are resolved later by the catalog."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""Testing SQL: cases of statements, input records and the output records that must follow."""
+"""Testing SQL: cases with statements, input records and the expected output records."""

@@ -1,4 +1,4 @@
-"""Cases: what a test of SQL says, as its JSON file has it."""
+"""Cases: tests of SQL, as in their JSON files."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 from broker.errors import MillstreamError
 
-# Any: whatever JSON may hold; numbers with a point are Decimal.
+# Any: any JSON value; numbers with a point are Decimal.
 CaseData = Mapping[str, Any]
 
 
@@ -19,7 +19,7 @@ class CaseKind(Enum):
     """How a case is run."""
 
     QUERY = "query"  # statements, inputs, outputs
-    SCRIPT = "script"  # one text with ASSERT statements
+    SCRIPT = "script"  # one script with ASSERT statements
     REST = "rest"  # through the HTTP API
 
 
@@ -30,7 +30,7 @@ class Case:
     id: str
     kind: CaseKind
     data: CaseData
-    # Where RUN SCRIPT finds files.
+    # The folders of RUN SCRIPT.
     folders: tuple[Path, ...] = ()
 
 
@@ -39,7 +39,7 @@ def load_cases(
 ) -> list[Case]:
     """The cases of files and folders, in the order of their names; `only` is a pattern of ids.
 
-    RUN SCRIPT finds files beside the cases, and in the folders `scripts`.
+    RUN SCRIPT looks for files beside the cases, and in the folders `scripts`.
     """
     folders = tuple(scripts)
     found = [case for path in paths for file in _files(path) for case in _cases(file, folders)]
@@ -52,7 +52,7 @@ def _files(path: Path) -> Iterator[Path]:
     elif path.exists():
         yield path
     else:
-        raise MillstreamError(f'"{path}" does not exist', hint="give a file of cases or a folder")
+        raise MillstreamError(f'"{path}" does not exist', hint="pass a file of cases or a folder")
 
 
 def _cases(file: Path, scripts: tuple[Path, ...]) -> Iterator[Case]:

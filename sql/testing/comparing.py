@@ -1,4 +1,4 @@
-"""Comparing: whether a record is the one that a case expects."""
+"""Comparing records with those that a case expects."""
 
 import base64
 import math
@@ -22,7 +22,7 @@ class KeyWindow:
 
 @dataclass(frozen=True, slots=True)
 class TypedRecord:
-    """A record whose key and value are plain values: numbers, strings, lists, dicts."""
+    """A record whose key and value are plain Python values: numbers, strings, lists, dicts."""
 
     key: object
     value: object
@@ -34,7 +34,7 @@ class TypedRecord:
 def difference(
     actual: TypedRecord, expected: Mapping[str, Any], *, any_time: bool = False
 ) -> str | None:
-    """What differs, in words; None if the record is the expected one."""
+    """The difference in words; None if the record is the expected one."""
     expected_window = _window(expected.get("window"))
     checks = (
         ("key", same(actual.key, expected.get("key")), actual.key, expected.get("key")),
@@ -60,7 +60,7 @@ def difference(
 
 
 def same(actual: object, expected: object) -> bool:
-    """Whether a typed value is what JSON stands for; the scale of decimals counts."""
+    """Whether a value equals a JSON value; the scale of decimals is compared, too."""
     match expected:
         case None:
             return actual is None
@@ -143,12 +143,12 @@ def _headers(
 
 
 def headers_of(given: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ...]:
-    """The headers of a record as a case writes them."""
+    """The headers of a record in a case."""
     return _headers(given.get("headers"))
 
 
 def _plain(value: object) -> object:
-    """The same without Decimal's name around numbers, for messages."""
+    """The value with decimals as plain numbers, for messages."""
     match value:
         case Decimal():
             return float(value)

@@ -1,4 +1,4 @@
-"""TestEngine: statements without a broker: a catalog, topics in memory, queries that are built."""
+"""TestEngine: executes statements without a broker, with a catalog and topics in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class BuiltQuery:
-    """A persistent query that was built, and writes to a topic."""
+    """A persistent query, with its plan."""
 
     query_id: str
     plan: Sink
@@ -41,17 +41,17 @@ class BuiltQuery:
 
 
 class NoTopicShapes:
-    """Whatever topics a statement needs are there, and as large as it says."""
+    """Accepts any topics of statements: the size is that in the statement."""
 
     def shape(self, name: str) -> TopicShape | None:
-        """Nothing is known."""
+        """Always unknown."""
         return None
 
 
 class TestEngine:
-    """Executes statements; queries are only built, and the caller runs them."""
+    """Executes statements; queries are only planned, and the caller runs them."""
 
-    __test__ = False  # the name begins with Test, but it is none
+    __test__ = False  # the name begins with Test, but it is not a test
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class TestEngine:
 
     @property
     def catalog(self) -> Catalog:
-        """The streams, tables and types that there are."""
+        """The streams, tables and types."""
         return self._state.catalog
 
     def topic(self, name: str, partitions: int = PARTITIONS) -> Topic:
-        """The topic of a name, which is made if there is none."""
+        """The topic with a name, which is created if it does not exist."""
         return self.topics.setdefault(name, Topic(name, partitions))
 
     def append(self, topic: str, record: TopicRecord) -> None:
@@ -149,12 +149,12 @@ class TestEngine:
 
 
 def known_settings(settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings that a server has; cases may have some of their runner."""
-    found: dict[str, object] = {}
+    """The settings that a server has; cases may contain settings of ksqlDB's test runner."""
+    result: dict[str, object] = {}
     for name, value in settings.items():
         try:
             SqlConfig({name: value})
         except SqlError:
             continue
-        found[name] = value
-    return found
+        result[name] = value
+    return result

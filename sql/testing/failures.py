@@ -1,5 +1,5 @@
-"""CaseFailed: a case did not do what it must."""
+"""CaseFailed: a case did not have the expected result."""
 
 
 class CaseFailed(Exception):
-    """The text says what was different."""
+    """The message describes the difference."""

@@ -1,4 +1,4 @@
-"""INSERT INTO ... VALUES and ASSERT VALUES: constant expressions as records and rows."""
+"""INSERT INTO ... VALUES and ASSERT VALUES: evaluates constant expressions."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ def evaluated(
     catalog: Catalog,
     functions: FunctionRegistry,
 ) -> Row:
-    """The values of constant expressions, as values of the columns."""
+    """The values of constant expressions, converted to the types of the columns."""
     analyser = ExpressionAnalyser(Columns(()), functions, catalog.types)
     typed = [
         converted(analyser.typed(each), column.type)

@@ -1,4 +1,4 @@
-"""A schema registry in memory: what a case registers, and what its statements add."""
+"""A schema registry in memory, for schemas of a case and of its statements."""
 
 from itertools import count
 
@@ -24,7 +24,7 @@ class MemoryRegistry:
             return self._add(subject, schema, self._free_id() if schema_id is None else schema_id)
 
     def register_as(self, subject: str, schema: Schema, schema_id: int) -> None:
-        """Register a schema with an id that the case wants."""
+        """Register a schema with the id given in the case."""
         with self._lock:
             self._add(subject, schema, schema_id)
 
@@ -36,7 +36,7 @@ class MemoryRegistry:
             return self._by_id[schema_id]
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Where a schema is registered under a subject."""
+        """The registered version of a schema in a subject."""
         with self._lock:
             versions = self._versions(subject)
             schema_id = self._ids.get(schema)

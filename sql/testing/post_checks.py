@@ -1,4 +1,4 @@
-"""What must be true after a case has run: the sources that exist, and the topics."""
+"""Checks after a case has run: the existing sources and topics."""
 
 import json
 import re
@@ -19,7 +19,7 @@ INTERNAL_PREFIX = "_confluent-ksql-"
 def check_post(
     engine: TestEngine, post: Mapping[str, Any] | None, internal: Collection[str]
 ) -> None:
-    """CaseFailed if anything is not as the case says."""
+    """CaseFailed if anything differs from the case."""
     if not post:
         return
     for expected in post.get("sources") or ():
@@ -90,14 +90,14 @@ def _check_schema(engine: TestEngine, subject: str, expected: object) -> None:
 
 
 def features(format_: FormatInfo) -> list[str]:
-    """How a single column is written, by the names of the features."""
+    """The serde features of a single column, by their names."""
     if format_.wrapped is None:
         return []
     return ["WRAP_SINGLES" if format_.wrapped else "UNWRAP_SINGLES"]
 
 
 def written_schema(text: str) -> Schema:
-    """The schema of a column list, as statements write it."""
+    """The schema of a column list in statements."""
     kind = "TABLE" if " PRIMARY KEY" in text else "STREAM"
     statement = parse_statement(f"CREATE {kind} S ({text}) WITH (KAFKA_TOPIC='t');")
     assert isinstance(statement, CreateSource)
@@ -105,7 +105,7 @@ def written_schema(text: str) -> Schema:
 
 
 def plain(schema: Schema) -> str:
-    """A schema as text, whatever its key columns are called."""
+    """A schema as a string, without the names of key columns."""
     return str(schema)
 
 

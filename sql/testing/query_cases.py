@@ -1,4 +1,4 @@
-"""Query cases: statements are executed, inputs fed query by query, outputs compared."""
+"""Query cases: executes statements, feeds inputs query by query, and compares outputs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,8 +22,8 @@ from sql.testing.topic_setup import CaseEnvironment, set_up_topics
 
 TIME_BYTES = 8
 STATEMENT, PROCESSING = "statement", "processing"
-# What ksqlDB's exceptions are here, by their names without a package; a syntax error is one of its
-# statement errors.
+# The equivalents of ksqlDB's exceptions, by their names without a package; a syntax error is one of
+# its statement errors.
 ERROR_CLASSES: Mapping[str, tuple[type[SqlError], ...]] = {
     "ParseFailedException": (SyntaxFailed,),
     "KsqlStatementException": (StatementFailed, SyntaxFailed),
@@ -70,20 +70,20 @@ def executed(
 
 
 def phase_of_failure(data: Mapping[str, Any]) -> str | None:
-    """When a case must fail: at a statement, or when records are processed; None if never."""
+    """Whether a case fails at a statement or when records are processed; None if never."""
     expected = data.get("expected_error")
     return str(expected.get("phase", STATEMENT)) if expected else None
 
 
 def check_failure(data: Mapping[str, Any], error: Exception) -> None:
-    """Whether a case must fail with the error of a record; else it is raised again."""
+    """Check whether a case expects the error of a record; otherwise raise it again."""
     if phase_of_failure(data) != PROCESSING:
         raise error
     check_processing_error(error, data["expected_error"])
 
 
 def check_results(engine: TestEngine, data: Mapping[str, Any], internal: list[str]) -> None:
-    """What must be true when all records of a case are processed."""
+    """Check the results after all records of a case are processed."""
     if phase_of_failure(data) == PROCESSING:
         raise CaseFailed(f"no record fails; expected: {data['expected_error']['message']}")
     _compare(engine, data)
@@ -91,7 +91,7 @@ def check_results(engine: TestEngine, data: Mapping[str, Any], internal: list[st
 
 
 def _execute(engine: TestEngine, script: list[ParsedStatement], *, fails_last: bool) -> None:
-    """All statements; those before an expected failure must succeed."""
+    """Execute all statements; those before an expected failure must succeed."""
     for index, parsed in enumerate(script):
         try:
             engine.execute(parsed)
@@ -102,9 +102,9 @@ def _execute(engine: TestEngine, script: list[ParsedStatement], *, fails_last: b
 
 
 def check_error(error: SqlError, expected: Mapping[str, Any], statement: str) -> None:
-    """Whether a statement's error is the expected one: its text contains the message.
+    """Check a statement's error: its message must contain the expected one.
 
-    A right message with a wrong class has its own reason.
+    A correct message with another class is a separate failure.
     """
     text = f"{error.message}\nStatement: {statement}"
     cause = expected.get("cause_message")
@@ -125,7 +125,7 @@ def check_error(error: SqlError, expected: Mapping[str, Any], statement: str) ->
 
 
 def check_processing_error(error: Exception, expected: Mapping[str, Any]) -> None:
-    """Whether a record's error is the expected one, or was caused by it."""
+    """Check whether a record's error, or its cause, is the expected one."""
     wanted = expected.get("cause_message")
     texts = []
     cause: BaseException | None = error
@@ -137,7 +137,7 @@ def check_processing_error(error: Exception, expected: Mapping[str, Any]) -> Non
 
 
 def process(engine: TestEngine, data: Mapping[str, Any]) -> list[str]:
-    """Feed all queries, one after the other; the names of the internal topics."""
+    """Feed all queries, one after the other; returns the names of the internal topics."""
     given = encoded_inputs(engine, data)
     for topic, record in given:
         engine.append(topic, record)
@@ -168,7 +168,7 @@ def records_for(
     fed: set[str],
     given: Iterable[tuple[str, TopicRecord]],
 ) -> Iterator[tuple[str, TopicRecord]]:
-    """What a query reads: the case's inputs, then all of its other topics."""
+    """The records that a query reads: the case's inputs, then those of all its other topics."""
     yield from (each for each in given if each[0] in sources)
     for topic in sources:
         if topic not in fed:
@@ -176,7 +176,7 @@ def records_for(
 
 
 def source_of_topic(engine: CaseEnvironment, topic: str) -> SourceInfo | None:
-    """The stream or table that a topic belongs to; the last one if there are several."""
+    """The stream or table of a topic; the last one if there are several."""
     found = [each for each in engine.catalog.sources.values() if each.topic == topic]
     return found[-1] if found else None
 
@@ -207,7 +207,7 @@ def _encoded(engine: CaseEnvironment, given: Mapping[str, Any]) -> TopicRecord:
 
 
 def typed_record(engine: CaseEnvironment, topic: str, record: TopicRecord) -> TypedRecord:
-    """A record of a topic as plain values."""
+    """A record of a topic, with plain Python values."""
     key_side, value_side, source = _sides(engine, topic)
     key, window = record.key, None
     if source.window is not None and key is not None:

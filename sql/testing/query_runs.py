@@ -34,7 +34,7 @@ class TopicRecord:
 
 
 class QueryRun:
-    """A query's topology, opened; closed as a context manager."""
+    """An open topology of a query; a context manager."""
 
     def __init__(
         self,
@@ -64,19 +64,19 @@ class QueryRun:
         )
 
     def feed(self, topic: str, record: TopicRecord) -> list[TopicRecord]:
-        """Process a record completely; what came out."""
+        """Process a record completely; returns the output records."""
         row = (record.key, record.value, record.timestamp_ms, record.headers, 0)
         self._driver.pipe_batch([(topic, row)])
         return list(self._results())
 
     @property
     def topics(self) -> frozenset[str]:
-        """All topics with records, internal ones too."""
+        """All topics with records, including internal ones."""
         return self._driver.produced_topic_names
 
     @property
     def internal_topics(self) -> Iterable[str]:
-        """The repartition topics that the query has, whether used or not."""
+        """The query's repartition topics, whether they are used or not."""
         return self._driver.topology.repartition_topics
 
     def tables(self) -> Iterable[tuple[str, AnyStore]]:
@@ -86,7 +86,7 @@ class QueryRun:
                 yield name, self._driver.get_timestamped_key_value_store(name)
 
     def take_over(self, old: "QueryRun") -> None:
-        """Go on with the tables of a query that this one replaces."""
+        """Continue with the tables of a query that this one replaces."""
         before = dict(old.tables())
         for name, store in self.tables():
             if name in before:
@@ -118,6 +118,6 @@ def _logging_handler(log: ProcessingLog) -> Callable[[Failure], Answer]:
 
 
 def _extractor(settings: Mapping[str, object]) -> dict[str, object]:
-    """What records without a valid time become, by the class that the setting names."""
+    """The handling of records without a valid time, by the class in the setting."""
     name = str(settings.get("ksql.streams.default.timestamp.extractor", ""))
     return {"default_timestamp_extractor": "log_and_skip"} if "LogAndSkip" in name else {}

@@ -1,4 +1,4 @@
-"""Records of cases: from their JSON to the bytes of a topic, and from bytes to plain values."""
+"""Records of cases: conversion from JSON to bytes, and from bytes to plain values."""
 
 import base64
 import json
@@ -43,7 +43,7 @@ ALWAYS_OBJECTS = ("PROTOBUF", "PROTOBUF_NOSR")
 
 @dataclass(frozen=True, slots=True)
 class TopicSide:
-    """The keys or the values of a topic: how they are bytes, and what they hold."""
+    """The keys or the values of a topic: their format and columns."""
 
     topic: str
     format: FormatInfo
@@ -52,18 +52,18 @@ class TopicSide:
 
     @property
     def subject(self) -> str:
-        """Where the registry has their schema."""
+        """The subject of their schema."""
         return f"{self.topic}-{'key' if self.is_key else 'value'}"
 
     def is_alone(self, columns: Sequence[Column]) -> bool:
-        """Whether a single column stands without an object around it."""
+        """Whether a single column is unwrapped."""
         if len(columns) != 1 or self.format.name in ALWAYS_OBJECTS:
             return False
         return self.is_key or self.format.wrapped is False or self.format.name == "KAFKA"
 
 
 def encode(side: TopicSide, given: object, registry: SchemaRegistry) -> bytes | None:
-    """The bytes of a key or value as a case writes it."""
+    """The bytes of a key or value in a case."""
     if given is None or side.format.name == "NONE":
         return None
     match side.format.name:
@@ -80,7 +80,7 @@ def encode(side: TopicSide, given: object, registry: SchemaRegistry) -> bytes | 
 
 
 def decode(side: TopicSide, data: bytes | None, registry: SchemaRegistry) -> object:
-    """A key or value as plain values, to be compared with a case's."""
+    """A key or value as plain Python values, for comparison."""
     if data is None or side.format.name == "NONE":
         return None
     if side.format.name in TEXT_FORMATS:
@@ -114,19 +114,19 @@ def _is_empty(side: TopicSide, value: object) -> bool:
 
 
 def _read_json(side: TopicSide, data: bytes) -> object:
-    """JSON as it is; only numbers of DOUBLE columns are floats, others keep their digits."""
+    """Plain JSON; only numbers of DOUBLE columns are floats, others keep their digits."""
     try:
-        found = json.loads(data, parse_float=Decimal)
+        result = json.loads(data, parse_float=Decimal)
     except ValueError as error:
         raise SerdeError(f"this is not JSON: {data!r}") from error
     if side.is_alone(side.columns):
-        return _typed_json(found, side.columns[0].type)
-    if not isinstance(found, dict):
-        return found
+        return _typed_json(result, side.columns[0].type)
+    if not isinstance(result, dict):
+        return result
     types = {column.name: column.type for column in side.columns}
     return {
         name: _typed_json(value, types[name]) if name in types else value
-        for name, value in found.items()
+        for name, value in result.items()
     }
 
 
@@ -161,11 +161,11 @@ def _encode_kafka(side: TopicSide, given: object) -> bytes | None:
     try:
         return serde.serialize(side.topic, (as_typed(given, column.type),))
     except (MillstreamError, ValueError):
-        return text.encode()  # a case may want bytes that are no value
+        return text.encode()  # a case may contain invalid bytes
 
 
 def _written_columns(side: TopicSide, registry: SchemaRegistry) -> tuple[Column, ...]:
-    """The columns that records of a topic have: those of its schema if it has one."""
+    """The columns of a topic's records: those of its schema, if it has one."""
     if side.format.name not in REGISTERED:
         return side.columns
     try:
@@ -207,16 +207,16 @@ def _row(side: TopicSide, columns: Sequence[Column], given: object) -> Row:
     return tuple(as_typed(_field(given, column.name), column.type) for column in columns)
 
 
-# Any: what JSON holds.
+# Any: JSON values.
 def _field(given: dict[str, Any], name: str) -> Any:
-    """The field of a name; if there is none, one that differs in case only."""
+    """The field with a name; otherwise one that differs only in case."""
     if name in given:
         return given[name]
     return next((value for key, value in given.items() if key.upper() == name.upper()), None)
 
 
 def as_typed(given: object, type_: DataType) -> object:
-    """The value of a type that JSON stands for."""
+    """A JSON value, converted to a type."""
     match type_:
         case _ if given is None:
             return None
@@ -237,7 +237,7 @@ def as_typed(given: object, type_: DataType) -> object:
 
 
 def _as_primitive(given: object, type_: Primitive) -> object:
-    """Cases may write numbers and times as strings, and strings as numbers."""
+    """Cases may contain numbers and times as strings, and strings as numbers."""
     match given:
         case int() | Decimal() if type_ is DOUBLE:
             return float(given)
@@ -252,7 +252,7 @@ def _as_primitive(given: object, type_: Primitive) -> object:
 
 
 def json_text(value: object) -> str:
-    """JSON with the digits of decimals as they are."""
+    """JSON with all digits of decimals."""
     match value:
         case Decimal():
             return str(value)

@@ -1,4 +1,4 @@
-"""Answers of the HTTP API: whether they are what a case expects."""
+"""Compares responses of the HTTP API with those that a case expects."""
 
 import base64
 import math
@@ -15,9 +15,9 @@ from sql.testing.failures import CaseFailed
 STARTS_WITH = "|starts_with"
 
 
-# Any: whatever JSON may hold.
+# Any: any JSON value.
 def check_answer(actual: Any, response: Mapping[str, Any], where: str) -> None:
-    """Compare an entity, or the rows of a query; only what the case lists is compared."""
+    """Compare an entity, or the rows of a query; only members listed in the case are compared."""
     body = response["body"]
     if response["kind"] == "admin":
         if not has(actual, body):
@@ -41,7 +41,7 @@ def check_answer(actual: Any, response: Mapping[str, Any], where: str) -> None:
 
 
 def _messages(answer: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows that are Protobuf, as its text form."""
+    """Rows in Protobuf, in its text format."""
     schema = parse_protobuf(answer[0]["header"]["protoSchema"], {})
     message = schema.message_class(schema.default_message)
     return [
@@ -53,7 +53,7 @@ def _messages(answer: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _without_columns(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Rows come in any order: their columns are compared apart."""
+    """Rows may have any order: their columns are compared separately."""
     if "row" not in wanted:
         return dict(wanted)
     return {"row": {name: each for name, each in wanted["row"].items() if name != "columns"}}
@@ -79,7 +79,7 @@ def has(actual: Any, wanted: Mapping[str, Any]) -> bool:
 
 
 def same_json(actual: Any, wanted: Any) -> bool:
-    """Whether two values of JSON are the same; numbers need only be near."""
+    """Whether two JSON values are equal; numbers need only be approximately equal."""
     match wanted:
         case bool() | None | str():
             return type(actual) is type(wanted) and actual == wanted

@@ -23,13 +23,13 @@ from sql.testing.topic_setup import set_up_topics
 
 ERROR_TAGS = {
     "io.confluent.ksql.rest.entity.KsqlStatementErrorMessage": ("statement_error",),
-    # Errors of statements are errors, too.
+    # Statement errors are also errors.
     "io.confluent.ksql.rest.entity.KsqlErrorMessage": ("generic_error", "statement_error"),
 }
 
 
 class RequestFailed(Exception):
-    """The server answered with an error."""
+    """The server responded with an error."""
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
         super().__init__(f"{status}: {body.get('message')}")
@@ -41,9 +41,9 @@ def run_rest_case(case: Case, functions: FunctionRegistry) -> None:
     """Run a case; CaseFailed, or any other error, if it does not pass."""
     data = case.data
     expected: Mapping[str, Any] = data.get("expected_error") or {}
-    with service().surroundings(functions, data.get("properties") or {}) as surroundings:
+    with service().environment(functions, data.get("properties") or {}) as environment:
         try:
-            answers = list(_asked(surroundings, data))
+            answers = list(_responses(environment, data))
         except RequestFailed as failed:
             if not expected:
                 raise CaseFailed(f"a request fails: {failed}") from failed
@@ -51,7 +51,7 @@ def run_rest_case(case: Case, functions: FunctionRegistry) -> None:
             return
         if expected:
             raise CaseFailed(f"no request fails; expected: {expected['message']}")
-        _check_outputs(surroundings, data)
+        _check_outputs(environment, data)
         wanted = data.get("responses") or ()
         if len(answers) < len(wanted):
             raise CaseFailed(f"{len(answers)} answers, expected {len(wanted)}")
@@ -59,47 +59,47 @@ def run_rest_case(case: Case, functions: FunctionRegistry) -> None:
             check_answer(answer, response, f"answer {number}")
 
 
-def _asked(surroundings: RestEnvironment, data: Mapping[str, Any]) -> Iterator[Any]:
-    """What the server answers: entities, then the results of queries."""
+def _responses(environment: RestEnvironment, data: Mapping[str, Any]) -> Iterator[Any]:
+    """The responses of the server: entities, then the results of queries."""
     statements: list[str] = data["statements"]
     first = data["first_query"]
-    surroundings.make_topics(data, _parsed(statements[:first]))
-    set_up_topics(surroundings, {**data, "outputs": ()}, _parsed(statements[:first]))
+    environment.make_topics(data, _parsed(statements[:first]))
+    set_up_topics(environment, {**data, "outputs": ()}, _parsed(statements[:first]))
     if first:
-        yield from _json(surroundings.post("/ksql", "\n".join(statements[:first])))
+        yield from _json(environment.post("/ksql", "\n".join(statements[:first])))
     inputs_later = data.get("inputs_after_query_start")
     if not inputs_later:
-        surroundings.produce(encoded_inputs(surroundings, data))
-        surroundings.wait_until_caught_up()
+        environment.produce(encoded_inputs(environment, data))
+        environment.wait_until_caught_up()
     else:
-        surroundings.wait_until_running()
+        environment.wait_until_running()
     for statement in statements[first:]:
         if inputs_later:
-            yield _opened_before_inputs(surroundings, data, statement)
+            yield _opened_before_inputs(environment, data, statement)
         else:
-            yield _json(surroundings.post("/query", statement))
+            yield _json(environment.post("/query", statement))
     if data.get("proto_responses"):
         for statement in statements[first:]:
-            yield _json(surroundings.post("/query-stream", statement, accept=PROTOBUF))
+            yield _json(environment.post("/query-stream", statement, accept=PROTOBUF))
 
 
 def _parsed(statements: Sequence[str]) -> list[Statement]:
     try:
         return [each.statement for each in parse("\n".join(statements))]
     except SqlError:
-        return []  # the server will tell
+        return []  # the server will report it
 
 
-# Any: whatever JSON may hold.
+# Any: any JSON value.
 def _opened_before_inputs(
-    surroundings: RestEnvironment, data: Mapping[str, Any], statement: str
+    environment: RestEnvironment, data: Mapping[str, Any], statement: str
 ) -> Any:
-    with surroundings.stream("/query", statement) as response:
+    with environment.stream("/query", statement) as response:
         parts = response.iter_bytes()
-        # With the header the query has decided where it begins.
+        # With the header, the query has determined its start position.
         text = next(parts, b"") if response.is_success else b""
         if response.is_success:
-            surroundings.produce(encoded_inputs(surroundings, data))
+            environment.produce(encoded_inputs(environment, data))
         text += b"".join(parts)
         return _checked(response.status_code, text)
 
@@ -135,15 +135,15 @@ def _check_error(failed: RequestFailed, expected: Mapping[str, Any], statement: 
             raise CaseFailed(f"the error is of statement {found!r}, expected {statement!r}")
 
 
-def _check_outputs(surroundings: RestEnvironment, data: Mapping[str, Any]) -> None:
-    """Each topic has just the expected records, those of each partition in their order."""
+def _check_outputs(environment: RestEnvironment, data: Mapping[str, Any]) -> None:
+    """Each topic has exactly the expected records, in order in each partition."""
     expected: dict[str, list[Mapping[str, Any]]] = {}
     for each in data.get("outputs") or ():
         expected.setdefault(each["topic"], []).append(each)
     for topic, wanted in expected.items():
         partitions = [
-            [replace(typed_record(surroundings, topic, each), headers=()) for each in records]
-            for records in surroundings.records(topic)
+            [replace(typed_record(environment, topic, each), headers=()) for each in records]
+            for records in environment.records(topic)
         ]
         _check_topic(topic, partitions, wanted)
 

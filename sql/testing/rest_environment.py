@@ -1,4 +1,4 @@
-"""What REST cases run in: a server of the process, and for each case a broker and an engine."""
+"""The environment of REST cases: a server per process, and a broker and an engine per case."""
 
 import atexit
 import tempfile
@@ -53,7 +53,7 @@ ENGINE_SETTINGS: Mapping[str, object] = {
 
 
 class RestEnvironment:
-    """A broker and an engine behind the server, for one case; see Surroundings."""
+    """A broker and an engine behind the server, for one case; see CaseEnvironment."""
 
     def __init__(
         self,
@@ -76,20 +76,20 @@ class RestEnvironment:
 
     @property
     def catalog(self) -> Catalog:
-        """The streams and tables that there are."""
+        """The streams and tables."""
         return self._engine.state.catalog
 
     # --- topics -----------------------------------------------------------------------------
 
     def topic(self, name: str, partitions: int = PARTITIONS) -> None:
-        """Make a topic if there is none."""
+        """Create a topic if it does not exist."""
         made = self._administration.create_topics([NewTopic(name, partitions, 1)])
         error = made.errors.get(name)
         if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise error
 
     def make_topics(self, data: Mapping[str, Any], statements: Iterable[Statement]) -> None:
-        """The topics of a case, then those of its CREATE statements."""
+        """Create the topics of a case, then those of its CREATE statements."""
         for topic in data.get("topics") or ():
             self.topic(topic["name"], topic.get("partitions") or PARTITIONS)
         analyser = SourceAnalyser(Catalog(), self.settings, NoSchemas())
@@ -99,7 +99,7 @@ class RestEnvironment:
             try:
                 info = analyser.create(statement)
             except SqlError:
-                continue  # the server will tell
+                continue  # the server will report it
             if info is not None:
                 self.topic(info.topic, info.partitions or PARTITIONS)
 
@@ -126,12 +126,12 @@ class RestEnvironment:
             reader.assign(places)
             reader.seek_to_beginning(places)
             ends = reader.end_offsets(places)
-            found: list[list[TopicRecord]] = [[] for _ in places]
+            result: list[list[TopicRecord]] = [[] for _ in places]
             while any(reader.position(place) < ends[place] for place in places):
                 for each in reader.poll(POLL_MS):
                     record = TopicRecord(each.key, each.value, each.timestamp_ms, each.headers)
-                    found[each.partition].append(record)
-            return found
+                    result[each.partition].append(record)
+            return result
 
     # --- requests ---------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class RestEnvironment:
         return self._client.post(path, json=self._body(text), headers={"accept": accept})
 
     def stream(self, path: str, text: str) -> AbstractContextManager[httpx.Response]:
-        """Send a query whose answer is read as it comes."""
+        """Send a query and stream its response."""
         return self._client.stream("POST", path, json=self._body(text))
 
     def _body(self, text: str) -> dict[str, object]:
@@ -149,13 +149,13 @@ class RestEnvironment:
     # --- waiting ----------------------------------------------------------------------------
 
     def wait_until_running(self) -> None:
-        """Wait until all persistent queries run."""
+        """Wait until all persistent queries are running."""
         for each in self._engine.commands.running.values():
             if not each.runtime.wait_running(TIMEOUT_MS):
                 raise CaseFailed(f"query {each.info.id} is not running: {each.runtime.failures}")
 
     def wait_until_caught_up(self) -> None:
-        """Wait until the persistent queries have processed all that their topics have."""
+        """Wait until the persistent queries have processed all records of their topics."""
         clock = SystemClock()
         deadline_ms = clock.monotonic_ms() + TIMEOUT_MS
         never = concurrency.Condition()
@@ -166,7 +166,7 @@ class RestEnvironment:
                 clock.wait(never, LOOK_AGAIN_MS)
 
     def _behind(self) -> list[TopicPartition]:
-        """What is not processed; positions are asked before ends, so that nothing is between."""
+        """The unprocessed records; positions are read before ends, so that no record is missed."""
         committed: dict[str, Mapping[TopicPartition, Any]] = {}
         read: dict[str, list[str]] = {}
         names = list(self._administration.list_topics())
@@ -199,20 +199,20 @@ class RestEnvironment:
 
 
 class Service:
-    """The server of a process; what is behind it changes with each case."""
+    """The server of a process; the engine behind it changes with each case."""
 
     def __init__(self) -> None:
-        """Listens at once: starting and stopping takes longer than most cases."""
+        """Listens immediately: starting and stopping takes longer than most cases."""
         self._behind: ASGIApp | None = None
         self._server = HttpServer(self, listen="127.0.0.1:0", name="rest-cases")
         self._server.start()
         url = f"http://{self._server.address}"
-        # The server closes connections that are idle, perhaps just when one is used again.
+        # The server closes idle connections, possibly just when one is used again.
         kept = httpx.Limits(max_keepalive_connections=0)
         self._client = httpx.Client(base_url=url, timeout=TIMEOUT_MS / 1000, limits=kept)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request of the case that runs now."""
+        """Handle a request of the running case."""
         assert self._behind is not None, "requests are only sent during cases"
         await self._behind(scope, receive, send)
 
@@ -222,10 +222,10 @@ class Service:
         self._server.close()
 
     @contextmanager
-    def surroundings(
+    def environment(
         self, functions: FunctionRegistry, settings: Mapping[str, object]
     ) -> Iterator[RestEnvironment]:
-        """A broker and an engine of their own."""
+        """A separate broker and engine."""
         registry = MemoryRegistry()
         config = SqlConfig(ENGINE_SETTINGS)
         with (
@@ -253,7 +253,7 @@ class Service:
 
 @cache
 def service() -> Service:
-    """The one of this process, which ends with it."""
+    """The server of this process, which is closed with it."""
     made = Service()
     atexit.register(made.close)
     return made

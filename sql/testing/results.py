@@ -1,4 +1,4 @@
-"""Results: what became of each case, as text for people and JSON for programs."""
+"""Results of cases, as text and as JSON."""
 
 import json
 from collections import Counter
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Status(Enum):
-    """What became of a case."""
+    """The result of a case."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -17,7 +17,7 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What became of one case, and why."""
+    """The result of one case, and the reason."""
 
     id: str
     status: Status
@@ -31,7 +31,7 @@ class CaseReport:
     results: tuple[CaseResult, ...]
 
     def count(self, status: Status) -> int:
-        """How many cases ended so."""
+        """The number of cases with a status."""
         return sum(each.status is status for each in self.results)
 
     @property

@@ -1,4 +1,4 @@
-"""Running cases: one after the other, or in several processes when there are many."""
+"""Runs cases one after the other, or in several processes if there are many."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ from sql.testing.rest_cases import run_rest_case
 from sql.testing.results import CaseResult, Status
 from sql.testing.script_cases import run_script_case
 
-# Fewer are done before other processes are there.
+# Fewer cases are finished before other processes have started.
 CASES_PER_PROCESS_MIN = 50
 CHUNK = 10
 REASON_MAX = 600
@@ -28,9 +28,9 @@ REASON_MAX = 600
 
 @dataclass(frozen=True, slots=True)
 class TestFunctions:
-    """The functions that cases may call, and what makes those with a memory forget."""
+    """The functions that cases may call, and a function that resets stateful ones."""
 
-    __test__ = False  # the name begins with Test, but it is none
+    __test__ = False  # the name begins with Test, but it is not a test
 
     registry: FunctionRegistry
     before_case: Callable[[], None] = field(default=lambda: None)
@@ -39,7 +39,7 @@ class TestFunctions:
 def run_cases(
     cases: Sequence[Case], *, functions: str | None = None, jobs: int | None = None
 ) -> Iterator[CaseResult]:
-    """The results of cases, in their order; `functions` is a module that has more functions."""
+    """The results of cases, in their order; `functions` is a module with more functions."""
     count = jobs or min(os.cpu_count() or 1, len(cases) // CASES_PER_PROCESS_MIN)
     if count <= 1:
         known = functions_with(functions)
@@ -60,7 +60,7 @@ def _run_in_process(functions: str | None, case: Case) -> CaseResult:
 
 
 def functions_with(module: str | None) -> TestFunctions:
-    """The built-in functions, and those of the families that a module has."""
+    """The built-in functions, and those of the families in a module."""
     if module is None:
         return TestFunctions(builtin_functions())
     registry = registry_with([module])
@@ -72,7 +72,7 @@ def _nothing() -> None:
 
 
 def run_case(case: Case, functions: TestFunctions) -> CaseResult:
-    """What becomes of one case."""
+    """The result of one case."""
     functions.before_case()
     runs: dict[CaseKind, Callable[[Case, FunctionRegistry], None]] = {
         CaseKind.QUERY: run_query_case,
@@ -84,19 +84,19 @@ def run_case(case: Case, functions: TestFunctions) -> CaseResult:
 
 
 def outcome(case: Case, run: Callable[[], object]) -> CaseResult:
-    """What becomes of a case that is run, or checked."""
+    """The result of a case that is run or checked."""
     try:
         run()
     except CaseFailed as failed:
         return CaseResult(case.id, Status.FAILED, _short(str(failed)))
-    except Exception as error:  # a mistake of ours must not end the run
+    except Exception as error:  # a bug must not end the run
         return CaseResult(case.id, Status.FAILED, _short(f"{type(error).__name__}: {error!s}"))
     return CaseResult(case.id, Status.PASSED)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Records that a case wants to be dropped are no news."""
+    """Do not log records that a case expects to be dropped."""
     log = logging.getLogger("streams")
     level = log.level
     log.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Script cases: one text, statement by statement; ASSERT looks at what came out so far."""
+"""Script cases: executes a script statement by statement; ASSERT checks the output so far."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,17 +43,17 @@ def run_script_case(case: Case, functions: FunctionRegistry) -> None:
 
 
 class Script:
-    """An engine whose queries run at once, and what ASSERT has read of each topic."""
+    """An engine whose queries run immediately, and the records that ASSERT has read."""
 
     def __init__(self, functions: FunctionRegistry, folders: Sequence[Path] = ()) -> None:
-        """Nothing exists yet; `folders` are where RUN SCRIPT finds files."""
+        """`folders` are where RUN SCRIPT looks for files."""
         self._folders = folders
         self._engine = TestEngine(functions, {})
         self._runs: dict[str, tuple[object, QueryRun]] = {}
         self._read: dict[str, int] = {}
 
     def execute(self, parsed: ParsedStatement) -> None:
-        """Execute one statement, and let the queries process what it wrote."""
+        """Execute one statement, and let the queries process its records."""
         statement = parsed.statement
         match statement:
             case st.RunScript():
@@ -85,7 +85,7 @@ class Script:
             run.close()
 
     def _open_queries(self) -> None:
-        """Open new queries; one that was replaced continues with the state of the old one."""
+        """Open new queries; a query that replaces another continues with its state."""
         for query_id, query in self._engine.queries.items():
             known = self._runs.get(query_id)
             if known is not None and known[0] is query:
@@ -159,10 +159,10 @@ class Script:
         value = value_serde(source.value_format, schema.value, registry).deserialize(
             source.topic, record.value
         )
-        found: dict[str, object] = {ROWTIME.name: record.timestamp_ms}
-        found.update(_named(schema.key, plain))
-        found.update(_named(schema.value, value))
-        return found
+        result: dict[str, object] = {ROWTIME.name: record.timestamp_ms}
+        result.update(_named(schema.key, plain))
+        result.update(_named(schema.value, value))
+        return result
 
     def _assert_source(self, created: st.CreateSource) -> None:
         source = self._source(created.name)
@@ -218,7 +218,7 @@ def _named(columns: tuple[Column, ...], row: object) -> dict[str, object]:
 
 
 def _script(path: str, folders: Sequence[Path]) -> str:
-    """The text of a script; its path counts from the folders, never from the root."""
+    """The text of a script; its path is relative to the folders."""
     for folder in folders:
         found = (folder / path.lstrip("/")).resolve()
         if found.is_relative_to(folder.resolve()) and found.is_file():

@@ -1,4 +1,4 @@
-"""The registries of cases over HTTP: what workers of another process ask while a case runs."""
+"""Serves the registries of cases over HTTP, for workers in other processes."""
 
 from broker.errors import RegistryError
 from broker.rest import Body, Reply, RestApplication, RestRequest, RestService, Route
@@ -11,14 +11,14 @@ BODY_BYTES_MAX = 10 * 1024 * 1024
 
 
 def topic_prefix(case: str) -> str:
-    """What is before the names of a case's topics, where many cases share a broker."""
+    """The prefix of a case's topics on a shared broker."""
     return f"{case}."
 
 
 class ServedRegistries:
     """An application for HttpServer: the registry of case "c7" is at /c7.
 
-    It knows nothing of the prefix that the topics of a case have on the broker.
+    Subjects do not contain the prefix that the topics of a case have on the broker.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class ServedRegistries:
         self._cases[case] = registry
 
     def remove(self, case: str) -> None:
-        """Serve it no longer."""
+        """Stop serving it."""
         del self._cases[case]
 
     def schema(self, request: RestRequest) -> Json:

@@ -1,10 +1,10 @@
-"""Cases on Spark: many at a time, each query of each case as one job among others.
+"""Cases on Spark: many at a time; each query of each case is one of several jobs.
 
     a group of cases -> the first query of each -> one streaming query -> results of all
                      -> the second query of each, where there is one   -> ...
 
 In one round each case gets its next records, and the next round begins when all are processed. A
-case whose task fails is found by the name in Spark's error; the others run again without it.
+case whose task fails is identified by its name in Spark's error; the others run again without it.
 """
 
 import re
@@ -42,8 +42,8 @@ from sql.testing.running import TestFunctions, functions_with, outcome, quiet
 from sql.testing.served_registry import topic_prefix
 from sql.testing.spark_environment import SparkEnvironment, spark_environment
 
-GROUP = 150  # a batch costs seconds, a case in it milliseconds
-ATTEMPTS = 3  # Spark gives a query up when a machine is so busy that a process comes too late
+GROUP = 150  # a batch takes seconds, a case in it milliseconds
+ATTEMPTS = 3  # Spark fails a query if a process starts too slowly on a busy machine
 UNSUPPORTED = {
     CaseKind.SCRIPT: "scripts interleave all of their queries: only the native engine runs them",
     CaseKind.REST: "requests need a server: only the native engine runs them",
@@ -54,7 +54,7 @@ Fed = tuple[str, TopicRecord]  # a topic, and a record for it
 
 
 class GroupFailed(Exception):
-    """Spark gave up a group of cases; `name` is that of the one to blame, if it is known."""
+    """Spark failed a group of cases; `name` is the case that caused it, if known."""
 
     def __init__(self, message: str, name: str | None = None) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ class GroupFailed(Exception):
 
 @dataclass(slots=True)
 class CaseRun:
-    """A case whose statements are executed, and whose queries run on Spark one by one."""
+    """A case whose statements were executed, and whose queries run on Spark one by one."""
 
     case: Case
     engine: TestEngine
@@ -73,24 +73,24 @@ class CaseRun:
     names: list[str] = field(default_factory=list)  # of its jobs
 
     def result(self) -> CaseResult:
-        """What became of it, after all queries have run."""
+        """Its result, after all queries have run."""
         return outcome(self.case, lambda: check_results(self.engine, self.case.data, self.internal))
 
     def failed(self, message: str) -> CaseResult:
-        """What becomes of it when a task fails."""
+        """Its result if a task fails."""
         return outcome(self.case, lambda: check_failure(self.case.data, CaseFailed(message)))
 
 
 @dataclass(frozen=True, slots=True)
 class StageQuery:
-    """One query of a case, on topics of its own."""
+    """One query of a case, on separate topics."""
 
     run: CaseRun
     name: str
     job: Job
     sink: str  # without the prefix
     rounds: list[list[Fed]]  # with it
-    read: frozenset[str]  # the topics that it reads, with the prefix and internal ones
+    read: frozenset[str]  # the topics that it reads, with the prefix, including internal ones
 
 
 def run_cases_on_spark(
@@ -111,24 +111,24 @@ class SparkCases:
     def __init__(
         self, environment: SparkEnvironment, functions: TestFunctions, places: tuple[str, ...]
     ) -> None:
-        """`places` are where workers find functions that are not built in."""
+        """`places` are the modules of functions that are not built in, for workers."""
         self._environment = environment
         self._functions = functions
         self._places = places
 
     def results(self, cases: Sequence[Case]) -> list[CaseResult]:
-        """What becomes of a group of cases, in their order."""
+        """The results of a group of cases, in their order."""
         begun = [self._begun(case) for case in cases]
         runs = [each for each in begun if isinstance(each, CaseRun)]
         together = [each for each in runs if phase_of_failure(each.case.data) != PROCESSING]
         ended = {id(run): result for run, result in self._ended(together)}
         for run in runs:
-            if id(run) not in ended:  # it must fail without affecting other cases
+            if id(run) not in ended:  # a failure must not affect other cases
                 ended[id(run)] = next(self._ended([run]))[1]
         return [ended[id(each)] if isinstance(each, CaseRun) else each for each in begun]
 
     def _begun(self, case: Case) -> CaseRun | CaseResult:
-        """A case after its statements; its result if that is all."""
+        """A case after its statements; or its result, if there are no queries."""
         if case.kind is not CaseKind.QUERY:
             return CaseResult(case.id, Status.UNSUPPORTED, UNSUPPORTED[case.kind])
         runs: list[CaseRun] = []
@@ -148,7 +148,7 @@ class SparkCases:
     def _ended(
         self, runs: Sequence[CaseRun], attempts: int = ATTEMPTS
     ) -> Iterator[tuple[CaseRun, CaseResult]]:
-        """Runs with their results; if Spark gives up, all but the one to blame run again."""
+        """Runs with their results; if Spark fails, all but the failed case run again."""
         try:
             self._stages(runs)
         except GroupFailed as failure:
@@ -170,7 +170,7 @@ class SparkCases:
     def _again(
         self, runs: Sequence[CaseRun], attempts: int = ATTEMPTS
     ) -> Iterator[tuple[CaseRun, CaseResult]]:
-        """The same from the beginning: nothing is left of what was written."""
+        """The same cases from the beginning, with new topics."""
         for run in runs:
             begun = self._begun(run.case)
             assert isinstance(begun, CaseRun), "statements succeed the second time, too"
@@ -187,7 +187,7 @@ class SparkCases:
             stage = [self._query(run, place) for run in runs if place < len(run.queries)]
             names = [each.name for each in stage]
             try:
-                # A query that is given nothing does nothing.
+                # A query without input has no output.
                 self._run([each for each in stage if each.rounds])
             finally:
                 for name in names:
@@ -211,7 +211,7 @@ class SparkCases:
         )
         try:
             work = work_of(job.to_text())
-        except Exception as error:  # a plan that cannot be lowered is this case's alone
+        except Exception as error:  # a plan that cannot be lowered only fails its own case
             raise GroupFailed(f"{type(error).__name__}: {error}", name) from error
         run.internal.extend(work.topology.repartition_topics)
         fed = {topic for topic, _ in run.given}
@@ -223,7 +223,7 @@ class SparkCases:
         return StageQuery(run, name, job, query.plan.topic, rounds, work.layout.subscription())
 
     def _run(self, stage: Sequence[StageQuery]) -> None:
-        """Feed all queries of a stage, round by round, and keep what they write."""
+        """Feed all queries of a stage, round by round, and collect their output."""
         if not stage:
             return
         environment = self._environment
@@ -236,7 +236,7 @@ class SparkCases:
                 if not number:
                     query.start()
                 environment.process_all(query, read)
-        except Exception as error:  # whatever Spark raises
+        except Exception as error:  # any error of Spark
             raise _group_failed(error) from error
         finally:
             query.stop()
@@ -254,9 +254,9 @@ def _group_failed(error: Exception) -> GroupFailed:
 
 
 def _rounds(plan: Sink, records: Sequence[Fed]) -> Iterator[list[Fed]]:
-    """Records that may be processed in one batch: it makes no difference if one topic has them.
+    """Groups of records that may be processed in one batch: consecutive ones of one topic.
 
-    Unless what one of them does comes back to meet the next: then each is alone.
+    If a query reads its own output, each record is a separate group.
     """
     if _meets_itself(plan):
         yield from ([each] for each in records)
@@ -279,7 +279,7 @@ def _meets_itself(step: PlanNode) -> bool:
 
 
 def _prefixed(step: PlanNode, prefix: str) -> PlanNode:
-    """The same plan on topics with a prefix."""
+    """The same plan with a prefix for topics."""
     match step:
         case Scan():
             return replace(step, topic=f"{prefix}{step.topic}")

@@ -1,4 +1,4 @@
-"""What cases run in on Spark: one session, one broker that its workers reach, all registries."""
+"""The environment of cases on Spark: one session, a broker for its workers, all registries."""
 
 import json
 import tempfile
@@ -31,7 +31,7 @@ BROKER_SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "listeners": "PLAINTEXT://127.0.0.1:0",
-    # Cases have times long ago, and far ahead.
+    # Cases have timestamps in the distant past and future.
     "log.retention.ms": "-1",
     "log.message.timestamp.after.max.ms": "9223372036854775807",
 }
@@ -70,7 +70,7 @@ class SparkEnvironment:
         self._http.close()
 
     def new_name(self, kind: str) -> str:
-        """A name that nothing else has."""
+        """A unique name."""
         return f"{kind}{next(self._numbers)}"
 
     def serve(self, case: str, registry: MemoryRegistry) -> str:
@@ -79,22 +79,22 @@ class SparkEnvironment:
         return f"http://{self._http.address}/{case}"
 
     def forget(self, case: str) -> None:
-        """Its registry is asked no more."""
+        """Stop serving its registry."""
         self._registries.remove(case)
 
     # --- topics -----------------------------------------------------------------------------
 
     def create(self, topics: Iterable[str]) -> None:
-        """New topics of one partition."""
+        """Create topics with one partition."""
         self._administration.create_topics([NewTopic(name, 1, 1) for name in topics]).all()
 
     def delete_all(self, beginnings: tuple[str, ...]) -> None:
-        """Delete the topics whose names begin so."""
+        """Delete the topics whose names have one of these prefixes."""
         names = [each for each in self._administration.list_topics() if each.startswith(beginnings)]
         self._administration.delete_topics(names).all()
 
     def produce(self, records: Iterable[tuple[str, TopicRecord]]) -> None:
-        """Write records, and wait until they are there."""
+        """Write records, and wait until they are acknowledged."""
         sent = [
             self._producer.send(
                 topic,
@@ -113,20 +113,20 @@ class SparkEnvironment:
     def records(self, topics: Iterable[str]) -> dict[str, list[TopicRecord]]:
         """All committed records of topics."""
         places = [TopicPartition(topic, 0) for topic in topics]
-        found: dict[str, list[TopicRecord]] = {place.topic: [] for place in places}
+        result: dict[str, list[TopicRecord]] = {place.topic: [] for place in places}
         self._reader.assign(places)
         self._reader.seek_to_beginning(places)
         ends = self._reader.end_offsets(places)
         while any(self._reader.position(place) < ends[place] for place in places):
             for each in self._reader.poll(POLL_MS):
                 record = TopicRecord(each.key, each.value, each.timestamp_ms, each.headers)
-                found[each.topic].append(record)
-        return found
+                result[each.topic].append(record)
+        return result
 
     # --- queries ----------------------------------------------------------------------------
 
     def query(self, jobs: Sequence[Job]) -> "SparkQuery":
-        """Queries as one of Spark; nothing runs yet."""
+        """Queries as one Spark query; nothing runs yet."""
         from sql.backends.spark.query import SparkPlace, SparkQuery
 
         place = SparkPlace(
@@ -139,7 +139,7 @@ class SparkEnvironment:
         return SparkQuery(jobs, place, name=self.new_name("cases"), starting="earliest")
 
     def process_all(self, query: "SparkQuery", topics: Iterable[str]) -> None:
-        """Wait until a query has read its topics to their ends, those that it writes too."""
+        """Wait until a query has read its topics to their ends, including those that it writes."""
         places = [TopicPartition(topic, 0) for topic in topics]
         while True:
             query.process_all()
@@ -150,17 +150,17 @@ class SparkEnvironment:
 
 
 def _end_offsets(progress: Mapping[str, Any]) -> dict[str, int]:
-    """How far each topic was read, by Spark's report of a batch."""
-    found: dict[str, int] = {}
+    """The end offsets of each topic in Spark's report of a batch."""
+    result: dict[str, int] = {}
     for source in progress.get("sources", ()):
         for topic, partitions in json.loads(source["endOffset"]).items():
-            found[topic] = partitions["0"]
-    return found
+            result[topic] = partitions["0"]
+    return result
 
 
 @contextmanager
 def spark_environment(jobs: int | None) -> Iterator[SparkEnvironment]:
-    """A broker of its own, and Spark's session with so many tasks at a time; default: all CPUs."""
+    """A separate broker, and a Spark session with this number of tasks; default: all CPUs."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Broker(

@@ -1,4 +1,4 @@
-"""Topics and schemas that a case wants to be there before its statements run."""
+"""Creates the topics and schemas of a case before its statements run."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -20,12 +20,12 @@ KINDS = {
 }
 
 
-# Schemas that others refer to have ids that no statement names.
+# Referenced schemas have ids that no statement uses.
 FIRST_REFERENCE_ID = 1_000_000
 
 
 class CaseEnvironment(Protocol):
-    """Where a case runs: what its topics and schemas are made in."""
+    """The environment of a case: its topics and schemas are created there."""
 
     @property
     def registry(self) -> MemoryRegistry:
@@ -39,18 +39,18 @@ class CaseEnvironment(Protocol):
 
     @property
     def catalog(self) -> Catalog:
-        """The streams and tables that there are."""
+        """The streams and tables."""
         ...
 
     def topic(self, name: str, partitions: int = 4) -> object:
-        """Make a topic if there is none."""
+        """Create a topic if it does not exist."""
         ...
 
 
 def set_up_topics(
     engine: CaseEnvironment, data: Mapping[str, Any], statements: Sequence[Statement]
 ) -> None:
-    """Make the topics of a case, and register the schemas of columns, then those of topics."""
+    """Create the topics of a case, and register the schemas of columns, then those of topics."""
     given = {topic["name"] for topic in data.get("topics") or ()}
     for statement in statements:
         if isinstance(statement, CreateSource) and statement.columns:
@@ -68,7 +68,7 @@ def set_up_topics(
 def _register_columns(
     engine: CaseEnvironment, statement: CreateSource, given: Collection[str]
 ) -> None:
-    """The schemas of columns that a statement names; one that fails here fails again later."""
+    """Register schemas of a statement's columns; if this fails, the statement fails, too."""
     analyser = SourceAnalyser(Catalog(), engine.settings, NoSchemas())
     try:
         info = analyser.create(statement)
@@ -95,7 +95,7 @@ def _register(engine: CaseEnvironment, topic: Mapping[str, Any], side: str) -> N
 
 
 def _text(schema: object) -> str:
-    """The text of a schema: Protobuf as it is, others as JSON."""
+    """The text of a schema: Protobuf unchanged, others as JSON."""
     if isinstance(schema, str) and ("syntax" in schema or "message" in schema):
         return schema
     return json.dumps(schema, default=float)

@@ -54,9 +54,9 @@ def test_a_topic_sets_its_own_over_the_brokers() -> None:
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"log.segmnt.bytes": "1"}, 'setting "log.segmnt.bytes" is not known'),
+        ({"log.segmnt.bytes": "1"}, 'unknown setting "log.segmnt.bytes"'),
         ({"num.partitions": "0"}, 'setting "num.partitions" must be at least 1, not 0'),
-        ({"num.partitions": "two"}, 'setting "num.partitions" must be a whole number, not "two"'),
+        ({"num.partitions": "two"}, 'setting "num.partitions" must be an integer, not "two"'),
         ({"delete.topic.enable": "1"}, 'setting "delete.topic.enable" must be a boolean, not "1"'),
         ({"log.cleanup.policy": "burn"}, 'setting "log.cleanup.policy" cannot be "burn"'),
     ],

@@ -42,7 +42,7 @@ def test_a_command_says_soon_that_no_broker_answers(
     nowhere: str, arguments: tuple[str, ...]
 ) -> None:
     command = [*arguments, "-b", nowhere, *QUICK]
-    with pytest.raises(MillstreamError, match="no broker answers") as caught:
+    with pytest.raises(MillstreamError, match="no broker responds") as caught:
         CliRunner().invoke(command_line, command, input="a line\n", catch_exceptions=False)
     assert f"{nowhere}: connection refused" in str(caught.value)
     assert "millstream up" in str(caught.value)
@@ -65,7 +65,7 @@ def test_a_service_says_soon_that_no_broker_answers(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = [*arguments, "-b", nowhere]
-    with pytest.raises(MillstreamError, match="no broker answers") as caught:
+    with pytest.raises(MillstreamError, match="no broker responds") as caught:
         CliRunner().invoke(command_line, command, catch_exceptions=False)
     assert "millstream up" in str(caught.value)
 

@@ -243,5 +243,5 @@ def test_what_is_asked_for_must_be_clear(shell: Shell) -> None:
 
 
 def test_a_registry_that_does_not_answer_is_named() -> None:
-    with pytest.raises(RegistryError, match="does not answer"):
+    with pytest.raises(RegistryError, match="does not respond"):
         Shell("http://127.0.0.1:9").run("list", "--auth", "user:secret")

@@ -123,7 +123,7 @@ def alter_configs(
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """Resources by the broker to ask: brokers know only their own settings; None is any broker."""
+    """Resources by broker: a broker returns only its own settings; None is any broker."""
     found: dict[int | None, list[ConfigResource]] = {}
     for resource in resources:
         one_of("kind of resource", resource.kind, tuple(RESOURCE_TYPES))

@@ -203,7 +203,7 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True)
 class ProducerDescription:
-    """A producer that a partition remembers."""
+    """A producer whose state a partition holds."""
 
     producer_id: int
     producer_epoch: int

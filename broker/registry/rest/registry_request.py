@@ -103,10 +103,10 @@ class RegistryRequest(RestRequest):
         """The body as a JSON object of limited depth."""
         if not self.body:
             raise InvalidJson(is_null=True)
-        found = self.json_object()
-        if _deeper_than(found, DEPTH_MAX):
+        result = self.json_object()
+        if _deeper_than(result, DEPTH_MAX):
             raise RegistryError(400, f"the body is nested deeper than {DEPTH_MAX} levels")
-        return found
+        return result
 
     def schema_request(self) -> SchemaRequest:
         """The body as a schema with its other fields."""

@@ -85,17 +85,17 @@ def schema_alone(stored: StoredSchema, text: str | None = None) -> dict[str, Jso
 def _contents(stored: StoredSchema, text: str | None) -> dict[str, Json]:
     """Optional parts, which are omitted if they are empty."""
     schema = stored.schema
-    found: dict[str, Json] = {}
+    result: dict[str, Json] = {}
     if schema.kind is not SchemaKind.AVRO:
-        found["schemaType"] = schema.kind.value
+        result["schemaType"] = schema.kind.value
     if schema.references:
-        found["references"] = _references(schema.references)
+        result["references"] = _references(schema.references)
     if stored.metadata:
-        found["metadata"] = stored.metadata
+        result["metadata"] = stored.metadata
     if stored.rule_set:
-        found["ruleSet"] = stored.rule_set
-    found["schema"] = schema.text if text is None else text
-    return found
+        result["ruleSet"] = stored.rule_set
+    result["schema"] = schema.text if text is None else text
+    return result
 
 
 def _references(references: Sequence[Reference]) -> list[dict[str, Json]]:

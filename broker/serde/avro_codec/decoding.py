@@ -49,7 +49,7 @@ _FLOATS = {"float": 4, "double": 8}
 
 
 @dataclass(frozen=True, slots=True)
-class Made(Generic[T]):
+class DecodedRecord(Generic[T]):
     """A record: the fields to read and their values, and the source that combines them.
 
     A field may be read more than once; the source uses the names of the values.
@@ -69,7 +69,7 @@ class Accessor(Protocol[T]):
         """The source of a scalar value, from the decoded value x; x itself if it is unchanged."""
         ...
 
-    def record(self, node: AvroType, wanted: T) -> Made[T]:
+    def record(self, node: AvroType, wanted: T) -> DecodedRecord[T]:
         """A record's value, from its fields."""
         ...
 

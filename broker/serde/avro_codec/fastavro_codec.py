@@ -89,10 +89,10 @@ def _reading(read: Callable[..., object], written: object, wanted: object, skip:
     def decode(data: bytes) -> object:
         source = buffer(data)
         source.seek(skip)
-        found = read(source, written, wanted)
+        result = read(source, written, wanted)
         if source.tell() != len(data):
             raise ValueError(f"{len(data) - source.tell()} bytes are left over")
-        return found
+        return result
 
     return decode
 

@@ -81,10 +81,10 @@ def _takes_no_bytes(each: AvroType, empty: dict[int, bool | None]) -> bool:
         empty[id(each)] = None
         fields = [_takes_no_bytes(field.type, empty) for field in each.fields]
         empty[id(each)] = all(fields)
-    found = empty[id(each)]
-    if found is None:
+    result = empty[id(each)]
+    if result is None:
         raise SchemaError(
             f'the Avro record "{each.name}" always contains itself, so it has no finite value',
             hint='make the field a union with "null", or an array',
         )
-    return found
+    return result

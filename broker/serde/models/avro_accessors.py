@@ -7,7 +7,7 @@ to fastavro, because the depth of their values must be checked.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.serde.avro_codec.decoding import Decoding, Made
+from broker.serde.avro_codec.decoding import DecodedRecord, Decoding
 from broker.serde.avro_codec.encoding import Choice, Encoding, Option, Parts
 from broker.serde.avro_codec.wire import number
 from broker.serde.models import values
@@ -128,7 +128,7 @@ class _Reading:
                 return f"{x} if {x} in {known} else refuse({x})"
         raise AssertionError(f"{wanted} has parts")
 
-    def record(self, node: AvroType, wanted: Shape) -> Made[Shape]:
+    def record(self, node: AvroType, wanted: Shape) -> DecodedRecord[Shape]:
         """An object of the model's class, or a dict."""
         shape = _inner(wanted)
         assert isinstance(shape, ModelShape), "no other shape has a record as its schema"
@@ -137,7 +137,7 @@ class _Reading:
             attributes = (each.attribute for each in shape.fields)
             return made(self._program, shape, dict(zip(attributes, names, strict=True)))
 
-        return Made([(each.name, each.shape) for each in shape.fields], source)
+        return DecodedRecord([(each.name, each.shape) for each in shape.fields], source)
 
     def items(self, node: AvroType, wanted: Shape, x: str) -> tuple[Shape, str]:
         """The container of the type hint."""

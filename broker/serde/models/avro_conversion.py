@@ -166,7 +166,7 @@ class AvroReading(Conversion):
                 raise SchemaError(
                     "the types of a union cannot be distinguished when they are read from Avro",
                     at=f"union of {', '.join(map(branch_name, shape.options))}",
-                    hint="give the models different fields, or wrap one of the types in a model",
+                    hint="use different fields in the models, or wrap one of the types in a model",
                 )
             tests.add(test)
             lines.append(f"if {test}: return {self.source(option, 'x')}")

@@ -93,10 +93,10 @@ class _Derivation:
         """A union whose first branch is that of the default."""
         options = list(_options(shape.inner if isinstance(shape, OptionalShape) else shape))
         options.sort(key=lambda option: branch_name(option) != first)
-        found = self._branches(options)
+        result = self._branches(options)
         if isinstance(shape, OptionalShape):
-            found.insert(0 if first == "null" else 1, "null")
-        return found
+            result.insert(0 if first == "null" else 1, "null")
+        return result
 
     def _enum(self, shape: EnumShape) -> object:
         if branch_name(shape) in self._defined:
@@ -135,12 +135,12 @@ def _options(shape: Shape) -> tuple[Shape, ...]:
 
 
 def _head(shape: ModelShape | EnumShape) -> dict[str, object]:
-    found: dict[str, object] = {"name": shape.name}
+    result: dict[str, object] = {"name": shape.name}
     if shape.namespace:
-        found["namespace"] = shape.namespace
+        result["namespace"] = shape.namespace
     if shape.doc:
-        found["doc"] = shape.doc
-    return found
+        result["doc"] = shape.doc
+    return result
 
 
 def _default(shape: Shape, value: object, where: str) -> tuple[str, object]:

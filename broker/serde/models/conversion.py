@@ -142,7 +142,7 @@ class Conversion(ABC):
 def reading_fields(shape: ModelShape, m: str = "m") -> list[tuple[FieldShape, str, str]]:
     """The fields of the model named m: the field, a name for its value, and its source."""
     is_dict = shape.family is Family.DICT
-    found = []
+    result = []
     for index, field in enumerate(shape.fields):
         if not is_dict:
             where = f"{m}.{field.attribute}"
@@ -150,8 +150,8 @@ def reading_fields(shape: ModelShape, m: str = "m") -> list[tuple[FieldShape, st
             where = f"{m}.get({field.attribute!r})"
         else:
             where = f"{m}[{field.attribute!r}]"
-        found.append((field, f"a{index}", where))
-    return found
+        result.append((field, f"a{index}", where))
+    return result
 
 
 def derived_first(options: Iterable[Shape]) -> list[Shape]:

@@ -142,7 +142,7 @@ class _Reader:
         if cls in self._models:
             return self._models[cls]
         family = family_of(cls)
-        assert family is not None, "the caller has asked"
+        assert family is not None, "checked by the caller"
         shape = ModelShape(cls, family, *self._name_of(cls), doc_of(cls))
         self._claim(cls, shape.name, shape.namespace)
         self._models[cls] = shape
@@ -211,7 +211,7 @@ class _Reader:
             raise SchemaError(
                 f'two classes have the name "{name}" in one schema',
                 at=self._where,
-                hint="give one of them another __schema_name__",
+                hint="set another __schema_name__ for one of them",
             )
 
     def _refusal(self, what: str) -> SchemaError:

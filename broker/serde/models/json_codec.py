@@ -61,8 +61,8 @@ def _dumped(value: Any) -> object:
 
 def _model_of(wanted: Any, value: object) -> object:
     if is_pydantic(wanted):
-        found: object = wanted.model_validate(value)
-        return found
+        result: object = wanted.model_validate(value)
+        return result
     if isinstance(value, wanted):
         return value
     raise TypeError(f"{type(value).__name__} is not {wanted.__name__}")

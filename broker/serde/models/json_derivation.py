@@ -49,8 +49,8 @@ def json_schema_of(wanted: Any) -> Schema:
 
 def _described(wanted: Any) -> dict[str, Any]:
     if is_pydantic(wanted):
-        found: dict[str, Any] = wanted.model_json_schema(by_alias=True)
-        return found
+        result: dict[str, Any] = wanted.model_json_schema(by_alias=True)
+        return result
     return msgspec.json.schema(wanted, schema_hook=_model_schema)
 
 

@@ -133,9 +133,9 @@ def _misfit_of_model(shape: ModelShape, value: object, path: str, depth: int) ->
             inner = value.get(field.attribute)
         else:
             inner = getattr(value, field.attribute, None)
-        found = find_mismatch(field.shape, inner, here, depth + 1)
-        if found is not None:
-            return found
+        result = find_mismatch(field.shape, inner, here, depth + 1)
+        if result is not None:
+            return result
     return None
 
 
@@ -145,9 +145,9 @@ def _misfit_of_map(inner: Shape, value: object, path: str, depth: int) -> str | 
     for key, each in value.items():
         if not _is_text(key):
             return _wrong(f"the key {key!r} of {path}", "a str", key)
-        found = find_mismatch(inner, each, f"{path}[{key!r}]", depth + 1)
-        if found is not None:
-            return found
+        result = find_mismatch(inner, each, f"{path}[{key!r}]", depth + 1)
+        if result is not None:
+            return result
     return None
 
 

@@ -93,7 +93,7 @@ class ModelSerde(Generic[T]):
                 error.code,
                 f'the schema of "{self._label}" for subject "{subject}": {error.message}',
                 hint=error.hint
-                or "give new fields defaults and keep the types of old ones, or lower the "
+                or "add defaults to new fields and keep the types of old ones, or lower the "
                 f'compatibility level of "{subject}"',
             ) from error
 

@@ -51,7 +51,7 @@ from broker.serde.models.shapes import (
     UnionShape,
 )
 from broker.serde.program import Program
-from broker.serde.protobuf_codec.decoding import Chosen, Decoding, Made
+from broker.serde.protobuf_codec.decoding import DecodedRecord, DecodedUnion, Decoding
 from broker.serde.protobuf_codec.encoding import Choice, Encoding, Parts
 from broker.serde.schema.protobuf_fields import Member
 
@@ -163,8 +163,8 @@ class _Writing:
 
 def _member(message: Descriptor, field: FieldShape) -> Member:
     is_union = isinstance(inner_of(field.shape), UnionShape)
-    found: Member = (message.oneofs_by_name if is_union else message.fields_by_name)[field.name]
-    return found
+    result: Member = (message.oneofs_by_name if is_union else message.fields_by_name)[field.name]
+    return result
 
 
 # Any: only the shape knows the type of the values.
@@ -207,7 +207,7 @@ class _Reading:
                 return f"{self._program.constant('known', _known(frozenset(shape.values)))}({x})"
         return None
 
-    def record(self, message: Descriptor, wanted: _Wanted) -> Made[_Wanted]:
+    def record(self, message: Descriptor, wanted: _Wanted) -> DecodedRecord[_Wanted]:
         """An object of the model's class, or a dict."""
         shape = inner_of(wanted.shape)
         assert isinstance(shape, ModelShape), "no other shape has a message as its schema"
@@ -218,9 +218,9 @@ class _Reading:
             names = (each.attribute for each in shape.fields)
             return made(self._program, shape, dict(zip(names, sources, strict=True)))
 
-        return Made([*zip(members, fields, strict=True)], source)
+        return DecodedRecord([*zip(members, fields, strict=True)], source)
 
-    def union(self, union: OneofDescriptor, wanted: _Wanted) -> Chosen[_Wanted]:
+    def union(self, union: OneofDescriptor, wanted: _Wanted) -> DecodedUnion[_Wanted]:
         """The value of the field of a oneof that is set."""
         field, shape = wanted.field, inner_of(wanted.shape)
         assert field is not None, "only fields have unions"
@@ -230,7 +230,7 @@ class _Reading:
             (by_name[each.name], _Wanted(each.shape), str) for each in options_of(field, shape)
         ]
         absent = self._absent(field)
-        return Chosen(options, absent, absent)
+        return DecodedUnion(options, absent, absent)
 
     def absent(self, field: FieldDescriptor, wanted: _Wanted) -> str | None:
         """The default of a field that a record does not have."""

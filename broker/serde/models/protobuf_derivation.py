@@ -89,7 +89,7 @@ def protobuf_schema_of(shape: Shape) -> Schema:
         if each.name in {other.name for other in named[:index]}:
             raise SchemaError(
                 f'two classes have the name "{each.name}" in one Protobuf file',
-                hint="give one of them another __schema_name__",
+                hint="set another __schema_name__ for one of them",
             )
     body = [line for model in models for line in _message(model)]
     body += [line for enum in enums for line in _enum(enum)]
@@ -191,9 +191,9 @@ def _field(model: ModelShape, field: FieldShape, number: int) -> Iterator[str]:
 
 
 def _single(model: ModelShape, field: FieldShape, shape: Shape) -> str:
-    found = type_name(shape)
-    if found:
-        return found
+    result = type_name(shape)
+    if result:
+        return result
     what = {
         ArrayShape: "list in a list, map or union",
         MapShape: "map in a list, map or union",

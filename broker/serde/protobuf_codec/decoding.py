@@ -30,7 +30,7 @@ _LONG_END = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
-class Made(Generic[T]):
+class DecodedRecord(Generic[T]):
     """A message: the members to read and their values, and the source that combines them."""
 
     wanted: Sequence[tuple[Member, T]]
@@ -38,7 +38,7 @@ class Made(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen(Generic[T]):
+class DecodedUnion(Generic[T]):
     """A union: the values of the fields to read, and the source of the union.
 
     `other` is the source if another field is set, `absent` if none is.
@@ -59,11 +59,11 @@ class Accessor(Protocol[T]):
         """The source of a single value from upb's value; None for a message with fields."""
         ...
 
-    def record(self, message: Descriptor, wanted: T) -> Made[T]:
+    def record(self, message: Descriptor, wanted: T) -> DecodedRecord[T]:
         """A message's value, from its members."""
         ...
 
-    def union(self, union: OneofDescriptor, wanted: T) -> Chosen[T]:
+    def union(self, union: OneofDescriptor, wanted: T) -> DecodedUnion[T]:
         """A union's value, from the field that is set."""
         ...
 

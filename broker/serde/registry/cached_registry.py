@@ -105,12 +105,12 @@ class CachedRegistry:
                 return cast(T, answer)
         # Requested without the lock: a slow registry must not block cached responses.
         try:
-            found = ask()
+            result = ask()
         except RegistryError as error:
             self._keep(key, _again(error), self._failures_ms)
             raise
-        self._keep(key, found, kept_ms)
-        return found
+        self._keep(key, result, kept_ms)
+        return result
 
     def _keep(self, key: Hashable, answer: object, kept_ms: int | None) -> None:
         until_ms = None if kept_ms is None else self._clock.monotonic_ms() + kept_ms

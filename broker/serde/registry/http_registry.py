@@ -93,27 +93,27 @@ class HttpSchemaRegistry:
     def subjects(self, *, prefix: str = "", deleted: bool = False) -> list[str]:
         """Names of subjects."""
         query = _flags(deleted=deleted) | ({"subjectPrefix": prefix} if prefix else {})
-        return _list(self._ask("GET", "/subjects", query=query), str)
+        return _list(self._request("GET", "/subjects", query=query), str)
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
         """Versions of a subject, oldest first."""
         path = f"/subjects/{_part(subject)}/versions"
-        return _list(self._ask("GET", path, query=_flags(deleted=deleted)), int)
+        return _list(self._request("GET", path, query=_flags(deleted=deleted)), int)
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """Delete all versions; permanently only if they were soft deleted before."""
         query = _flags(permanent=permanent)
-        return _list(self._ask("DELETE", f"/subjects/{_part(subject)}", query=query), int)
+        return _list(self._request("DELETE", f"/subjects/{_part(subject)}", query=query), int)
 
     def delete_version(
         self, subject: str, version: int = LATEST, *, permanent: bool = False
     ) -> int:
         """Delete one version; permanently only if it was soft deleted before."""
         path = f"/subjects/{_part(subject)}/versions/{_version(version)}"
-        found = self._ask("DELETE", path, query=_flags(permanent=permanent))
-        if type(found) is not int:
+        result = self._request("DELETE", path, query=_flags(permanent=permanent))
+        if type(result) is not int:
             raise _unexpected("a version")
-        return found
+        return result
 
     def incompatibilities(
         self, subject: str, schema: Schema, version: int = LATEST, *, normalize: bool = False
@@ -142,7 +142,7 @@ class HttpSchemaRegistry:
 
     def set_level(self, level: str, subject: str | None = None) -> None:
         """Set a subject's compatibility level, or the global one."""
-        self._ask("PUT", _settings("config", subject), body={"compatibility": str(level)})
+        self._request("PUT", _settings("config", subject), body={"compatibility": str(level)})
 
     def mode(self, subject: str | None = None) -> str:
         """The mode of a subject, or the global one."""
@@ -152,7 +152,7 @@ class HttpSchemaRegistry:
     def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> None:
         """Set a subject's mode, or the global one."""
         query = _flags(force=force)
-        self._ask("PUT", _settings("mode", subject), query=query, body={"mode": str(mode)})
+        self._request("PUT", _settings("mode", subject), query=query, body={"mode": str(mode)})
 
     def close(self) -> None:
         """Close the connections."""
@@ -164,7 +164,7 @@ class HttpSchemaRegistry:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(
+    def _request(
         self,
         method: str,
         path: str,
@@ -172,7 +172,7 @@ class HttpSchemaRegistry:
         query: Mapping[str, str] | None = None,
         body: object = None,
     ) -> object:
-        return self._transport.ask(method, path, query=query, body=body)
+        return self._transport.request(method, path, query=query, body=body)
 
     def _object(
         self,
@@ -182,10 +182,10 @@ class HttpSchemaRegistry:
         query: Mapping[str, str] | None = None,
         body: object = None,
     ) -> JsonObject:
-        found = self._ask(method, path, query=query, body=body)
-        if not isinstance(found, dict):
+        result = self._request(method, path, query=query, body=body)
+        if not isinstance(result, dict):
             raise _unexpected("an object")
-        return found
+        return result
 
 
 def _part(name: str) -> str:
@@ -240,7 +240,7 @@ def _registered(found: JsonObject) -> RegisteredSchema:
 def _int(found: JsonObject, name: str) -> int:
     value = found.get(name)
     if type(value) is not int:
-        raise _unexpected(f'a whole number "{name}"')
+        raise _unexpected(f'an integer "{name}"')
     return value
 
 
@@ -260,6 +260,6 @@ def _list(found: object, kind: type[T]) -> list[T]:
 def _unexpected(wanted: str) -> RegistryError:
     return RegistryError(
         UNREACHABLE,
-        f"the schema registry's answer lacks {wanted}",
+        f"the schema registry's response lacks {wanted}",
         hint="check that the URL is that of a schema registry",
     )

@@ -49,7 +49,7 @@ class RegistryTransport:
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
-        """Nothing is sent yet; an invalid URL is a ConfigError."""
+        """Does not connect yet; an invalid URL is a ConfigError."""
         self._urls = [_checked(url) for url in urls]
         if not self._urls:
             raise ConfigError("a registry needs at least one URL")
@@ -68,7 +68,7 @@ class RegistryTransport:
         """The URLs, as given."""
         return self._urls
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -80,12 +80,12 @@ class RegistryTransport:
         content = None if body is None else orjson.dumps(body)
         failures = 0
         while True:
-            found = self._round(method, path, query or {}, content)
-            if not isinstance(found, RegistryError):
-                return found
+            result = self._round(method, path, query or {}, content)
+            if not isinstance(result, RegistryError):
+                return result
             failures += 1
             if failures > self._options.retries:
-                raise found
+                raise result
             with self._waiting:
                 self._clock.wait(self._waiting, self._backoff.delay_ms(failures))
 
@@ -123,7 +123,8 @@ class RegistryTransport:
                 size += len(part)
                 if size > ANSWER_BYTES_MAX:
                     raise RegistryError(
-                        UNREACHABLE, f'the answer of "{url}" has more than {ANSWER_BYTES_MAX} bytes'
+                        UNREACHABLE,
+                        f'the response of "{url}" has more than {ANSWER_BYTES_MAX} bytes',
                     )
                 parts.append(part)
             return response.status_code, b"".join(parts)
@@ -147,7 +148,7 @@ def _client(options: TransportOptions, *, secure: bool) -> httpx.Client:
     except OSError as error:
         raise ConfigError(
             f"the certificates of the registry's client cannot be read: {error}",
-            hint="give the paths of PEM files",
+            hint="set the paths of PEM files",
         ) from error
 
 
@@ -172,7 +173,7 @@ def _checked(url: str) -> str:
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise ConfigError(
             f'the registry\'s URL "{url}" is invalid',
-            hint='give it as "http://host:port" or "https://host:port"',
+            hint='use the form "http://host:port" or "https://host:port"',
         )
     return url.rstrip("/")
 
@@ -186,7 +187,7 @@ def _unreachable(url: str, error: httpx.HTTPError) -> RegistryError:
         )
     return RegistryError(
         UNREACHABLE,
-        f'the schema registry at "{url}" does not answer: {str(error) or type(error).__name__}',
+        f'the schema registry at "{url}" does not respond: {str(error) or type(error).__name__}',
         hint=hint,
     )
 
@@ -195,10 +196,10 @@ def _parsed(url: str, answer: bytes) -> object:
     if not answer:
         return None
     try:
-        found: object = orjson.loads(answer)
+        result: object = orjson.loads(answer)
     except orjson.JSONDecodeError as error:
         raise _no_registry(url) from error
-    return found
+    return result
 
 
 def _no_registry(url: str) -> RegistryError:
@@ -220,14 +221,14 @@ def _refusal(url: str, status: int, answer: bytes) -> RegistryError:
         text = answer[:200].decode(errors="replace").strip()
         return RegistryError(
             status,
-            f'the schema registry at "{url}" answered with status {status}: {text}',
+            f'the schema registry at "{url}" responded with status {status}: {text}',
             hint=_HINTS.get(status, "check that the URL is that of a schema registry"),
         )
     return RegistryError(code, str(found.get("message", "")), hint=_HINTS.get(code, ""))
 
 
 _HINTS = {
-    401: "give auth=(user, password) or auth=token",
+    401: "pass auth=(user, password) or auth=token",
     403: "this user is not authorized; ask the administrator of the registry",
     404: "check that the URL is that of a schema registry",
     409: "change the schema so that old records stay readable, or lower the subject's "

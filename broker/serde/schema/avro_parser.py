@@ -38,11 +38,11 @@ class AvroParser:
         """The type that a JSON value describes."""
         fields: list[tuple[AvroType, AvroField]] = []
         self._with_default = fields
-        found = self._type(value, "")
+        result = self._type(value, "")
         # All records are complete only now; defaults of recursive records need that.
         for record, each in fields:
             check_default(record.name, each)
-        return found
+        return result
 
     def _type(self, value: object, namespace: str) -> AvroType:
         self._types += 1
@@ -60,10 +60,10 @@ class AvroParser:
         if name in PRIMITIVES:
             return AvroType(name)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        found = self.names.get(full) or self.names.get(name)
-        if found is None:
+        result = self.names.get(full) or self.names.get(name)
+        if result is None:
             raise SchemaError(f'undefined name: "{name}"')
-        return found
+        return result
 
     def _union(self, values: list[object], namespace: str) -> AvroType:
         branches = tuple(self._type(each, namespace) for each in values)
@@ -114,7 +114,7 @@ class AvroParser:
         else:
             size = value.get("size")
             if type(size) is not int or not 0 <= size <= SIZE_MAX:
-                raise SchemaError(f'fixed "{name}": size {shown(size)} is not a whole number')
+                raise SchemaError(f'fixed "{name}": size {shown(size)} is not an integer')
             node.size = size
         return node
 
@@ -140,7 +140,7 @@ class AvroParser:
         order = value.get("order", "ascending")
         if not isinstance(order, str) or order.lower() not in ORDERS:
             raise SchemaError(f"{where}: order {shown(order)} is not one of {sorted(ORDERS)}")
-        found = AvroField(
+        result = AvroField(
             name,
             node,
             default=value.get("default", MISSING),
@@ -149,9 +149,9 @@ class AvroParser:
             aliases=field_aliases(value, where),
             properties=properties(value, FIELD_WORDS),
         )
-        if found.default is not MISSING:
-            self._with_default.append((record, found))
-        return found
+        if result.default is not MISSING:
+            self._with_default.append((record, result))
+        return result
 
 
 def within(where: str, action: Callable[[], AvroType]) -> AvroType:

@@ -44,21 +44,21 @@ class AvroPrinter:
         if node.name in self._named:
             return self.reference(node, namespace)
         self._named.add(node.name)
-        found: dict[str, object] = {"type": node.kind, **self.name(node, namespace)}
+        result: dict[str, object] = {"type": node.kind, **self.name(node, namespace)}
         if node.doc is not None and (node.doc or not self._sort):
-            found["doc"] = node.doc
+            result["doc"] = node.doc
         if node.kind in RECORDS:
-            found["fields"] = [self._field(each, node, depth + 2) for each in node.fields]
+            result["fields"] = [self._field(each, node, depth + 2) for each in node.fields]
         elif node.kind == "enum":
-            found["symbols"] = list(node.symbols)
+            result["symbols"] = list(node.symbols)
             if node.symbol_default is not None:
-                found["default"] = node.symbol_default
+                result["default"] = node.symbol_default
         else:
-            found["size"] = node.size
-        found.update(self._properties(node))
+            result["size"] = node.size
+        result.update(self._properties(node))
         if node.aliases:
-            found["aliases"] = self.aliases(node)
-        return found
+            result["aliases"] = self.aliases(node)
+        return result
 
     def name(self, node: AvroType, namespace: str) -> dict[str, object]:
         """The keys with the name of a type at its first use."""
@@ -81,18 +81,18 @@ class AvroPrinter:
         return sorted(found) if self._sort else found
 
     def _field(self, field: AvroField, record: AvroType, depth: int) -> dict[str, object]:
-        found: dict[str, object] = {"name": field.name}
-        found["type"] = self.json(field.type, record.namespace, depth + 1)
+        result: dict[str, object] = {"name": field.name}
+        result["type"] = self.json(field.type, record.namespace, depth + 1)
         if field.doc is not None:
-            found["doc"] = field.doc
+            result["doc"] = field.doc
         if field.default is not MISSING:
-            found["default"] = sorted_keys(field.default) if self._sort else field.default
+            result["default"] = sorted_keys(field.default) if self._sort else field.default
         if field.order != "ascending":
-            found["order"] = field.order
+            result["order"] = field.order
         if field.aliases:
-            found["aliases"] = sorted(field.aliases) if self._sort else list(field.aliases)
-        found.update(self._in_order(field.properties, ()))
-        return found
+            result["aliases"] = sorted(field.aliases) if self._sort else list(field.aliases)
+        result.update(self._in_order(field.properties, ()))
+        return result
 
     def _properties(self, node: AvroType) -> dict[str, object]:
         decimal = node.decimal

@@ -122,10 +122,10 @@ def retriever(documents: JsonDocuments) -> Callable[[str], dict[str, object] | b
     """A function that returns the documents that the validator requests."""
 
     def retrieve(address: str) -> dict[str, object] | bool:
-        found = documents.named(address)
-        if not isinstance(found, dict | bool):
+        result = documents.named(address)
+        if not isinstance(result, dict | bool):
             raise ValueError("it is not among the references")
-        return found
+        return result
 
     return retrieve
 

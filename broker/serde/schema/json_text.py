@@ -13,11 +13,11 @@ def read_json(text: str) -> object:
     if len(text) > TEXT_MAX:
         raise SchemaError(f"the text has {len(text)} characters, more than {TEXT_MAX}")
     try:
-        found: object = orjson.loads(text)
+        result: object = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise SchemaError(f"the text is not JSON: {error}") from error
-    check_depth(found)
-    return found
+    check_depth(result)
+    return result
 
 
 def write_json(value: object, *, sort: bool = False) -> str:

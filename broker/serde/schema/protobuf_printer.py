@@ -38,7 +38,7 @@ LABEL_NAMES = {number: name for name, number in LABELS.items()}
 def print_file(
     file: FileDescriptorProto, pool: DescriptorPool, *, sort_options: bool = False
 ) -> str:
-    """The text of a file; the pool knows the names of its custom options."""
+    """The text of a file; the pool contains the names of its custom options."""
     printer = _Printer(pool, proto3=file.syntax == "proto3", sort_options=sort_options)
     lines = _separated(
         [

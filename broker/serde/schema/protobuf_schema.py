@@ -100,8 +100,8 @@ class ProtobufSchema:
             descriptor = self.pool.FindMessageTypeByName(name)
         except KeyError:
             raise _unknown_message(name, self.message_names) from None
-        found: type[Message] = GetMessageClass(descriptor)
-        return found
+        result: type[Message] = GetMessageClass(descriptor)
+        return result
 
 
 def _unknown_message(name: str, names: tuple[str, ...]) -> SchemaError:

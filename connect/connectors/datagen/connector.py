@@ -42,16 +42,16 @@ class DatagenConnector(SourceConnector):
     def local_paths(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
         """The schema file, and the files of values that the schema uses."""
         file, text = config.get("schema.filename", "").strip(), config.get("schema.string", "")
-        found = {"schema.filename": [file, *files_of_schema_file(file)]} if file else {}
+        result = {"schema.filename": [file, *files_of_schema_file(file)]} if file else {}
         if files := files_of_schema(text):
-            found["schema.string"] = files
-        return found
+            result["schema.string"] = files
+        return result
 
     def task_class(self) -> type[SourceTask]:
         return DatagenTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """As many tasks as allowed, each with its number."""
+        """Uses all `max_tasks`, each with its index."""
         return [
             {**self._config, TASK_ID: str(task), TASK_COUNT: str(max_tasks)}
             for task in range(max_tasks)

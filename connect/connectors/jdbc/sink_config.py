@@ -187,19 +187,19 @@ def mapping_of(settings: Settings) -> RowMapping:
 
 def contradictions(settings: Settings) -> Mapping[str, Sequence[str]]:
     """Settings that contradict each other, with an error for each."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     mapping = mapping_of(settings)
     mode = mapping.key_mode
     if mapping.deletes and mode is not KeyMode.RECORD_KEY:
         why = "Deletes are only supported for pk.mode record_key"
-        found["delete.enabled"] = [why]
-        found["pk.mode"] = [why]
+        result["delete.enabled"] = [why]
+        result["pk.mode"] = [why]
     if mapping.action is not Action.INSERT and mode is KeyMode.NONE:
         why = f"insert.mode {mapping.action.value} needs a primary key: set pk.mode"
-        found["insert.mode"] = [why]
-        found.setdefault("pk.mode", []).append(why)
+        result["insert.mode"] = [why]
+        result.setdefault("pk.mode", []).append(why)
     if mode is KeyMode.KAFKA and len(mapping.key_fields) not in (0, len(KAFKA_FIELDS)):
-        found["pk.fields"] = [
+        result["pk.fields"] = [
             "pk.mode kafka needs three names in pk.fields, for topic, partition and offset, or none"
         ]
-    return found
+    return result

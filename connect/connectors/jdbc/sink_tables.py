@@ -38,17 +38,17 @@ class SinkTables:
 
     def columns(self, table: TableName) -> dict[str, TableColumn] | None:
         """The columns of a table by name; None if it does not exist."""
-        found = self.known.get(table)
-        if found is None:
+        result = self.known.get(table)
+        if result is None:
             described = self.database.describe(table)
             if described is None:
                 return None
             if described.is_view:
                 self._check_views_are_allowed(table)
                 self.views.add(table)
-            found = {column.name: column for column in described.columns}
-            self.known[table] = found
-        return found
+            result = {column.name: column for column in described.columns}
+            self.known[table] = result
+        return result
 
     def _check_views_are_allowed(self, table: TableName) -> None:
         if "VIEW" not in self.kinds:
@@ -166,11 +166,11 @@ def _matched(
     columns: dict[str, TableColumn], fields: Sequence[SinkField]
 ) -> dict[str, TableColumn]:
     """Columns by the names of fields; case is ignored if only one column matches."""
-    found = {}
+    result = {}
     for field in fields:
         similar = [name for name in columns if name.lower() == field.name.lower()]
         if field.name in columns:
-            found[field.name] = columns[field.name]
+            result[field.name] = columns[field.name]
         elif len(similar) == 1:
-            found[field.name] = columns[similar[0]]
-    return found
+            result[field.name] = columns[similar[0]]
+    return result

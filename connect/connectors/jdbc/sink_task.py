@@ -57,14 +57,14 @@ class JdbcSinkTask(SinkTask):
             self._writer.close()
 
     def _by_table(self, records: Sequence[SinkRecord]) -> dict[TableName, list[SinkRecord]]:
-        found: dict[TableName, list[SinkRecord]] = {}
+        result: dict[TableName, list[SinkRecord]] = {}
         for record in records:
             table = self._names.get(record.topic)
             if table is None:
                 name = self._name_format.replace(_TOPIC, record.topic)
                 table = self._names[record.topic] = self._database.table_named(name.split("."))
-            found.setdefault(table, []).append(record)
-        return found
+            result.setdefault(table, []).append(record)
+        return result
 
     def _write_table(self, table: TableName, records: Sequence[SinkRecord]) -> None:
         for start in range(0, len(records), self._rows_max):

@@ -358,10 +358,10 @@ def initial_timestamp(settings: Settings, now: datetime) -> datetime:
 
 def contradictions(settings: Settings) -> Mapping[str, Sequence[str]]:
     """Settings that contradict each other, with an error for each."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
 
     def complain(name: str, why: str) -> None:
-        found.setdefault(name, []).append(why)
+        result.setdefault(name, []).append(why)
 
     lists = ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list")
     given = [name for name in lists if settings.strings(name)]
@@ -383,4 +383,4 @@ def contradictions(settings: Settings) -> Mapping[str, Sequence[str]]:
             "incrementing.column.name",
             f"mode {mode} with a query requires incrementing.column.name",
         )
-    return found
+    return result

@@ -24,7 +24,7 @@ class SinkCommit:
     """The commits of one task; only its thread calls it."""
 
     def __init__(self, setup: SinkSetup, offsets: SinkOffsets) -> None:
-        """The first commit is due after an interval."""
+        """The first commit is due after one interval."""
         self._setup = setup
         self._offsets = offsets
         self._clock = setup.clock
@@ -113,7 +113,7 @@ class SinkCommit:
     def _offered(
         self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int] | None:
-        """The offsets that the task allows to commit; None while dead letters are pending."""
+        """The offsets that the task allows to be committed; None while dead letters are pending."""
         setup = self._setup
         put = self._offsets.put_of(partitions)
         if not put:

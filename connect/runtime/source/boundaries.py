@@ -74,7 +74,7 @@ class IntervalBoundary(PollBoundary):
     """Transactions end after a time interval."""
 
     def __init__(self, clock: Clock, interval_ms: int) -> None:
-        """`restart` begins the first interval."""
+        """`restart` starts the first interval."""
         self._clock = clock
         self._interval_ms = interval_ms
         self._committed_ms = clock.monotonic_ms()
@@ -84,7 +84,7 @@ class IntervalBoundary(PollBoundary):
         self._committed_ms = self._clock.monotonic_ms()
 
     def after_batch(self) -> TransactionEnd:
-        """When the interval is over."""
+        """Commit once the interval has ended."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._committed_ms < self._interval_ms:
             return TransactionEnd.NOT_YET

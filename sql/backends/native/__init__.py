@@ -1,1 +1,1 @@
-"""The native backend: plans as topologies of streams."""
+"""The native backend: lowers plans to topologies of streams."""

@@ -1,4 +1,4 @@
-"""The source of aggregates that are simple enough to be written out, without a call per row."""
+"""Inline source code of simple aggregates, to avoid a call per row."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from sql.datatypes import DOUBLE
 from sql.functions.aggregates import Count, CountRows, Sum
 from sql.functions.registry import Aggregator
 
-# Their results are their states.
+# Aggregates whose result is their state.
 _PLAIN = (Count, CountRows, Sum)
 
 
 def add_code(aggregator: Aggregator, state: str, values: Sequence[str]) -> str | None:
-    """What `add` computes of a state and the values of a row; None: it must be called."""
+    """The source of `add` for a state and the values of a row; None: it must be called."""
     match aggregator:
         case CountRows():
             return f"{state} + 1"
@@ -24,5 +24,5 @@ def add_code(aggregator: Aggregator, state: str, values: Sequence[str]) -> str |
 
 
 def result_code(aggregator: Aggregator, state: str) -> str | None:
-    """What `result` computes of a state; None: it must be called."""
+    """The source of `result` for a state; None: it must be called."""
     return state if type(aggregator) in _PLAIN else None

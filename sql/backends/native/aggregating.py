@@ -1,4 +1,4 @@
-"""Aggregate: groups of rows, kept as rows of states."""
+"""Aggregate: groups of rows, stored as rows of aggregate states."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ BOUND_NAMES = tuple(each.name for each in WINDOW_BOUNDS)
 
 
 def aggregated(step: Aggregate, groups: RowTable, context: StepContext) -> RowTable:
-    """The groups of rows, each with its aggregates."""
+    """The aggregated rows of the groups."""
     return groups.map_values(group_row(step, context), with_key=True)
 
 
 def changed_groups(step: Aggregate, groups: RowTable, context: StepContext) -> RowRun:
-    """The changes of groups, as a stream that steps can be added to."""
+    """The changes of groups, as a stream to which steps can be added."""
     return RowRun(groups.to_stream(), GroupStates(step, context))
 
 
@@ -47,9 +47,9 @@ def grouped_table(step: Aggregate, rows: RowTable, context: StepContext) -> RowT
 
 
 def grouped_stream(step: Aggregate, rows: RowRun, context: StepContext) -> RowTable:
-    """The states of groups of a stream's rows; what is in no group, or null, is dropped."""
+    """The states of groups of a stream's rows; rows without a group, or null, are dropped."""
     if step.by_key and not rows.stream.node.needs_repartition:
-        # Nothing else of a row is needed before it is in its group.
+        # Before the grouping, no other part of a row is needed.
         arguments = [each for call in step.calls for each in call.arguments]
         stream = rows.present().selected(arguments, context.log_of(step.name)).added()
         states = States.of(step, context, computed=True)
@@ -127,7 +127,7 @@ class States:
 
     @staticmethod
     def of(step: Aggregate, context: StepContext, *, computed: bool = False) -> "States":
-        """What an aggregation needs; `computed`: rows are the values of the arguments already."""
+        """The states of an aggregation; `computed`: rows are already the arguments' values."""
         aggregators = _aggregators(step, context)
         copies = [copying(each.state_type) for each in aggregators]
         add = _changing(step, [each.add for each in aggregators], copies, _added(step, aggregators))
@@ -136,7 +136,7 @@ class States:
             return tuple(each.initial() for each in aggregators)
 
         return States(
-            # States that cannot change are made once.
+            # Immutable states are created once.
             initial=cache(initial) if not any(copies) else initial,
             add=add if computed else _of_rows(add, step, context),
             merge=_merging(aggregators, copies),
@@ -150,7 +150,7 @@ def _aggregators(step: Aggregate, context: StepContext) -> list[Aggregator]:
 
 
 def _undo(step: Aggregate, context: StepContext) -> Callable[[Row, Row, Row], Row]:
-    """What takes a row out of the states of its group."""
+    """The function that removes a row from the states of its group."""
     aggregators = [cast("UndoableAggregator", each) for each in _aggregators(step, context)]
     copies = [copying(each.state_type) for each in aggregators]
     return _of_rows(_changing(step, [each.undo for each in aggregators], copies), step, context)
@@ -159,14 +159,14 @@ def _undo(step: Aggregate, context: StepContext) -> Callable[[Row, Row, Row], Ro
 def _of_rows(
     change: Callable[[Row, Row, Row], Row], step: Aggregate, context: StepContext
 ) -> Callable[[Row, Row, Row], Row]:
-    """A change by a row, from one by the values of the arguments."""
+    """A function of a row, from a function of the values of the arguments."""
     log = context.log_of(step.name)
     evaluate = row_function([each for call in step.calls for each in call.arguments], log)
     return lambda key, row, states: change(key, evaluate(row), states)
 
 
 def _added(step: Aggregate, aggregators: list[Aggregator]) -> list[str | None]:
-    """The source of the states with one row more, where it can be written out."""
+    """The source of the states after adding a row, if it can be inlined."""
     return [
         add_code(each, f"states[{place}]", given)
         for place, (each, given) in enumerate(zip(aggregators, _given(step), strict=True))
@@ -174,7 +174,7 @@ def _added(step: Aggregate, aggregators: list[Aggregator]) -> list[str | None]:
 
 
 def _given(step: Aggregate) -> list[list[str]]:
-    """Where the arguments of each call are among the values of a row."""
+    """The places of each call's arguments in the values of a row."""
     places = count()
     return [[f"values[{next(places)}]" for _ in call.arguments] for call in step.calls]
 
@@ -185,10 +185,10 @@ def _changing(
     copies: list[Copy | None],
     written: Sequence[str | None] = (),
 ) -> Callable[[Row, Row, Row], Row]:
-    """The values of a row into, or out of, the states of its group.
+    """The function that adds the values of a row to the states of its group, or removes them.
 
-    Aggregators may change the states that they get, and stores must keep what was: so they get
-    copies. Of some, what is `written` stands for the call.
+    Aggregators may change the states that they get, but stored states must not change, so they get
+    copies. For some aggregators, `written` is used instead of a call.
     """
     parts: list[str] = []
     for place, (given, code) in enumerate(zip_longest(_given(step), written)):
@@ -205,9 +205,9 @@ def _tuple(parts: list[str]) -> str:
     return f"({''.join(f'{each}, ' for each in parts)})"
 
 
-# Any: a function of what its caller knows.
+# Any: a function whose type its caller knows.
 def _generated(code: str, names: dict[str, object]) -> Any:
-    """The function of an expression that this module has written: no loop over aggregates."""
+    """Compiles an expression that this module has generated; without a loop over aggregates."""
     return eval(compile(code, "<sql aggregates>", "eval"), names)
 
 
@@ -234,14 +234,14 @@ def _merge_of_copies(
 
 
 def group_row(step: Aggregate, context: StepContext) -> Callable[[object, Row], Row]:
-    """The row of a group: aggregates, then window bounds and key as the plan says."""
+    """The function that creates the row of a group: aggregates, window bounds, key."""
     names, parts = _group_columns(step, context)
     code = f"lambda key, value: {_tuple(parts)}"
     return cast("Callable[[object, Row], Row]", _generated(code, names))
 
 
 def _group_columns(step: Aggregate, context: StepContext) -> tuple[dict[str, object], list[str]]:
-    """The source of the columns of a group, of its key and its states, and the names in it."""
+    """The source of a group's columns, from its key and its states, and the names it uses."""
     aggregators = _aggregators(step, context)
     names: dict[str, object] = {f"r{place}": each.result for place, each in enumerate(aggregators)}
     parts = [
@@ -260,7 +260,7 @@ def _group_columns(step: Aggregate, context: StepContext) -> tuple[dict[str, obj
 
 @dataclass(frozen=True, slots=True)
 class GroupStates:
-    """Records of groups: rows have the results of their states, the bounds of windows, the key."""
+    """Records of groups: rows consist of results, window bounds and the key."""
 
     step: Aggregate
     context: StepContext
@@ -270,27 +270,27 @@ class GroupStates:
 
     @property
     def objects_named(self) -> tuple[str, ...]:
-        """The results of the aggregates, and what makes the whole row."""
+        """The results of the aggregates, and the function for the whole row."""
         return ("group_row", *(f"r{place}" for place in range(len(self.step.calls))))
 
     def columns(self) -> ColumnSource:
-        """Results, and places of the key."""
+        """The source of results and key columns."""
         return _GroupColumns(_group_columns(self.step, self.context)[1])
 
     def objects(self, context: NodeContext) -> dict[str, object]:
-        """What has these names."""
+        """The objects with these names."""
         names, _ = _group_columns(self.step, self.context)
         return {**names, "group_row": group_row(self.step, self.context)}
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupColumns:
-    """Columns of groups, where they are."""
+    """The columns of groups."""
 
     parts: list[str]
     parameters: str = "key, value"
 
     def code(self, index: int) -> PythonCode:
-        """The result of an aggregate is computed; the rest is there."""
+        """The result of an aggregate is computed; other columns are read."""
         text = self.parts[index]
         return PythonCode(text, atom=not text.endswith(")"))

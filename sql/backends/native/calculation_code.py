@@ -12,18 +12,18 @@ Write = Callable[[TypedExpression], PythonCode]
 
 
 class CalculationWriter:
-    """Writes calculations; the owner writes their operands."""
+    """Generates calculations; the owner generates their operands."""
 
     def __init__(
         self, names: Names, write: Write, shorten: Callable[[PythonCode], PythonCode]
     ) -> None:
-        """`names` are shared with the parts; `shorten` is for code that is nested deeply."""
+        """`names` are shared with the parts; `shorten` is for deeply nested code."""
         self._names = names
         self._write = write
         self._shorten = shorten
 
     def code(self, node: Calculation | Negation) -> PythonCode:
-        """The source of a calculation; it is never None."""
+        """The source of a calculation; its value is never None."""
         if node.type in (INT, BIGINT):
             return self._whole(node)
         if node.type is DOUBLE:
@@ -34,7 +34,7 @@ class CalculationWriter:
         return self._decimal(node)
 
     def _whole(self, node: Calculation | Negation) -> PythonCode:
-        """A chain of operations; sums and products wrap alike, so they are wrapped at the end."""
+        """A chain of operations; sums and products wrap around once, at the end."""
         spine: list[Calculation] = []
         start: TypedExpression = node
         while isinstance(start, Calculation) and start.type == node.type:
@@ -52,7 +52,7 @@ class CalculationWriter:
             else:
                 found = self._wrapped(found, node) if is_raw else found
                 found = self._shorten(self._divided(outer, found))
-                # Only the lowest number divided by -1 leaves the range.
+                # Only the smallest number divided by -1 is out of range.
                 is_sum, is_raw = False, outer.operator == "/" and _positive(outer.right) is None
         return self._wrapped(found, node) if is_raw else found
 
@@ -70,7 +70,7 @@ class CalculationWriter:
         )
 
     def _raw_part(self, node: TypedExpression, whole: TypedExpression) -> PythonCode:
-        """A part that may leave the type's range."""
+        """An operand whose value may be out of the type's range."""
         if isinstance(node, Negation) and node.type == whole.type:
             value = self._raw_part(node.value, whole)
             return PythonCode(f"(-{value.text})", nullable=False, constant=value.constant)
@@ -83,7 +83,7 @@ class CalculationWriter:
         return self._write(node)
 
     def _divided(self, node: Calculation, left: PythonCode) -> PythonCode:
-        """The quotient or remainder of what is written already."""
+        """The quotient or remainder of a generated operand."""
         sign = "//" if node.operator == "/" else "%"
         right, divisor = self._write(node.right), _positive(node.right)
         constant = left.constant and right.constant
@@ -107,12 +107,13 @@ class CalculationWriter:
             call = self._names.constant(values.remainder_double)
             text = f"{call}({left.text}, {right.text})"
         elif node.operator == "/" and not (isinstance(node.right, Constant) and node.right.value):
-            # Python raises where a double is divided by zero.
+            # Python raises an error if a double is divided by zero.
             first, numerator = self._names.once(left)
             second, divisor = self._names.once(right)
             zero = self._names.constant(values.divide_by_zero)
-            # What is not known already is computed in the test, and both are there afterwards: a
-            # divisor that was not computed, since there is nothing to divide, is None.
+            # Values that are not in a variable yet are assigned in the test, so that both are
+            # assigned afterwards: a divisor that was not computed, because the numerator is None,
+            # is None.
             unset = "None" if second == divisor else f"({divisor} := None)"
             test = second if first == numerator else f"{first} is not {unset} and {second}"
             text = f"({numerator} / {divisor} if {test} else {zero}({numerator}, {divisor}))"
@@ -121,7 +122,7 @@ class CalculationWriter:
         return PythonCode(text, nullable=False, constant=constant)
 
     def _sides(self, node: Calculation) -> tuple[PythonCode, PythonCode]:
-        """Both sides; beside a double Python converts a whole number itself."""
+        """Both sides; Python converts an integer operand of a double itself."""
         left, right = node.left, node.right
         if _is_widened(left) and not _is_widened(right):
             assert isinstance(left, Convert)
@@ -157,7 +158,7 @@ class CalculationWriter:
 
 
 def _positive(node: TypedExpression) -> int | None:
-    """A divisor that is known and needs no care."""
+    """A constant divisor that needs no check."""
     while isinstance(node, Convert) and node.type is BIGINT:
         node = node.value
     if isinstance(node, Constant) and isinstance(node.value, int) and node.value > 0:

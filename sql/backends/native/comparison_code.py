@@ -1,4 +1,4 @@
-"""ComparisonWriter: the source of comparisons, BETWEEN, IN and LIKE. Null makes them false."""
+"""ComparisonWriter: generates code for comparisons, BETWEEN, IN and LIKE; null gives false."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from sql.expressions import (
 
 Write = Callable[[TypedExpression], PythonCode]
 
-# Strings of characters below this one have the same order as code points and as UTF-16.
+# Strings with only characters below this one have the same order in code points and UTF-16.
 SURROGATES = "\ud800"
 PYTHON_OPERATORS = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 DISTINCT = ("IS DISTINCT FROM", "IS NOT DISTINCT FROM")
@@ -36,7 +36,7 @@ def is_between(node: Both | Either) -> bool:
 
 
 def _is_plain_order(node: Comparing) -> bool:
-    """Whether Python's own operators order the values as Java does."""
+    """Whether Python's operators order the values as Java does."""
     left, right = node.left.type, node.right.type
     if left is STRING:
         return _has_common_order(node.left) or _has_common_order(node.right)
@@ -64,7 +64,7 @@ def _is_mixed(node: Comparing) -> bool:
 
 
 class ComparisonWriter:
-    """Writes comparisons; the owner writes their operands."""
+    """Generates comparisons; the owner generates their operands."""
 
     def __init__(self, names: Names, write: Write) -> None:
         """`names` are shared with the parts."""
@@ -72,7 +72,7 @@ class ComparisonWriter:
         self._write = write
 
     def compared(self, node: Comparing, left: PythonCode | None = None) -> PythonCode:
-        """The source of a comparison, never None; `left` is the left side if it was written."""
+        """The source of a comparison, never None; `left` is the left side if already generated."""
         left = left or self._side(node.left, node.right)
         right = self._side(node.right, node.left)
         if node.operator in DISTINCT:
@@ -90,7 +90,7 @@ class ComparisonWriter:
         assert isinstance(high, Comparing)
         value = self._write(low.left)
         first, then = self._names.once(value)
-        # What is known not to be null needs no test, unless it is to be computed there.
+        # A value that is never null needs no test, unless the test computes it.
         tests = [] if first == then and not value.nullable else [f"{first} is not None"]
         known = PythonCode(then, nullable=False, atom=True)
         bounds = self._side(low.right, low.left), self._side(high.right, high.left)
@@ -140,7 +140,7 @@ class ComparisonWriter:
         if not plain:
             return self._regular_expression(value, pattern, escape)
         if before and after:
-            # None raises here, as it must; the value is a string otherwise.
+            # None raises here, as it must; any other value is a string.
             test = f"({text} in {value.text})"
         elif after:
             test = f"{value.text}.startswith({text})"
@@ -158,7 +158,7 @@ class ComparisonWriter:
         try:
             found = values.like_pattern(pattern, escape)
         except ValueError:
-            # Each row says then what is wrong with the pattern.
+            # The error of the invalid pattern is then reported for each row.
             like, known = self._names.constant(values.like), self._names.value(pattern)
             sign = self._names.value(escape)
             return PythonCode(f"{like}({value.text}, {known.text}, {sign.text})", nullable=False)
@@ -169,7 +169,7 @@ class ComparisonWriter:
         return PythonCode(test, nullable=False, constant=value.constant)
 
     def _side(self, side: TypedExpression, other: TypedExpression) -> PythonCode:
-        """A known number is a double beside doubles: Python compares two of one type faster."""
+        """A constant number as a double beside a double: comparing equal types is faster."""
         if other.type is DOUBLE and isinstance(side, Constant) and isinstance(side.value, int):
             return self._names.value(float(side.value))
         return self._write(side)
@@ -185,7 +185,7 @@ class ComparisonWriter:
         return f"({left.text} {operator} {right.text})"
 
     def _equal(self, left: PythonCode, right: PythonCode) -> str:
-        """A right side that may raise is not computed if the left one is null."""
+        """If the right side may raise, it is not computed if the left one is null."""
         if not left.nullable or (not right.nullable and right.atom):
             return f"({left.text} == {right.text})"
         first, then = self._names.once(left)
@@ -222,7 +222,7 @@ class ComparisonWriter:
             return f"{left} {operator} {right}"
         if operator == "!=":
             if DOUBLE in (node.left.type, node.right.type):
-                # Nothing is unequal to NaN in Java.
+                # In Java, no comparison with NaN is true.
                 return f"({left} < {right} or {left} > {right})"
             return f"{left} != {right}"
         if _is_plain_order(node):

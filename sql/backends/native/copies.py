@@ -1,16 +1,16 @@
-"""Copies of values that can be changed in place: lists, maps and structs, by their types."""
+"""Copies of mutable values: lists, maps and structs, by their types."""
 
 from collections.abc import Callable
 from typing import Any
 
 from sql.datatypes import ArrayType, DataType, MapType, StructType
 
-# Any: a value of the type that the copy is made for.
+# Any: a value of the type that the copy function is for.
 Copy = Callable[[Any], Any]
 
 
 def copying(type_: DataType) -> Copy | None:
-    """How values of a type are copied; None if they cannot change anyway."""
+    """The copy function for values of a type; None if they are immutable."""
     match type_:
         case ArrayType(element=element):
             return _of_list(copying(element))
@@ -42,9 +42,9 @@ def _of_struct(fields: dict[str, Copy | None]) -> Copy:
     def copied(value: dict[str, object] | None) -> dict[str, object] | None:
         if value is None:
             return None
-        found = {**value}
+        result = {**value}
         for name, copy in changing.items():
-            found[name] = copy(found.get(name))
-        return found
+            result[name] = copy(result.get(name))
+        return result
 
     return copied

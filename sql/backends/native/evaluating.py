@@ -1,4 +1,4 @@
-"""Evaluating: expressions as functions of rows, with what becomes of their errors."""
+"""Evaluating: expressions as functions of rows, including the handling of errors."""
 
 from collections.abc import Callable, Sequence
 
@@ -32,7 +32,7 @@ def group_function(expressions: Sequence[TypedExpression], log: Log) -> Callable
 def table_function(
     overload: TableOverload, given: Sequence[TypedExpression], log: Log
 ) -> Callable[[Row], Sequence[object]]:
-    """The rows that a table function gives; none if it, or an argument, raises."""
+    """The rows that a table function returns; none if it or an argument raises."""
     failed = False
 
     def note(error: Exception, row: Row) -> None:
@@ -51,7 +51,7 @@ def table_function(
             return ()
         try:
             found = call(*values)
-        except Exception as error:  # a function of the user's may raise anything
+        except Exception as error:  # a user-defined function may raise anything
             log(error, row)
             return ()
         return () if found is None else list(found)

@@ -1,13 +1,13 @@
-"""ExpressionWriter: the Python source of typed expressions.
+"""ExpressionWriter: generates Python source for typed expressions.
 
-Types are known, so each expression becomes the cheapest source for them. Two-valued logic is
-written out: a comparison first asks whether its sides are None. Arithmetic does not ask, because
-None raises there, and what raises has no value. Whole numbers are brought back to their 32 or 64
-bits once per sum or product, not once per operation.
+Types are known, so the fastest source for them is generated. Two-valued logic is explicit: a
+comparison first tests its sides for None. Arithmetic does not test, because None raises there, and
+an expression that raises has no value. Integers are wrapped to 32 or 64 bits once per sum or
+product, not once per operation.
 
-Where ksqlDB continues with null after an error inside an expression (a CAST, an argument that is a
-function's result, a part of a constructor), a careful writer writes a guard; the fast one does not,
-and its errors lead to the careful version.
+Where ksqlDB continues with null after an error inside an expression (a CAST, an argument that is
+the result of a function, a part of a constructor), the careful version has a guard; the fast one
+does not, and after an error the careful version is used.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,12 +61,12 @@ WHOLE_ROW = ColumnsOf("row")
 
 
 class ExpressionWriter:
-    """Writes expressions that share their constants."""
+    """Generates expressions that share their constants."""
 
     def __init__(
         self, names: Names, guard: str | None = None, columns: ColumnSource = WHOLE_ROW
     ) -> None:
-        """`guard` is the name of a function that turns errors into None; the fast way has none."""
+        """`guard` is the name of a function that converts errors to None, if there is one."""
         self._names = names
         self._columns = columns
         self._guard = guard
@@ -82,7 +82,7 @@ class ExpressionWriter:
         return self._shortened(found)
 
     def _shortened(self, code: PythonCode) -> PythonCode:
-        """The code itself, or a call of a function with it if it is nested too deeply."""
+        """The code itself or, if it is nested too deeply, a call of a function with it."""
         if len(code.text) > SOURCE_MAX:
             raise StatementFailed("the expression is too large")
         if len(code.text) <= NESTING_MAX or nesting(code.text) <= NESTING_MAX:
@@ -93,7 +93,7 @@ class ExpressionWriter:
         )
 
     def _computed(self, code: PythonCode) -> PythonCode:
-        """What is the same for all rows, computed now, if that works and can be shared."""
+        """A constant expression, computed now if it succeeds and its value can be shared."""
         try:
             value = eval(code.text, {**self._names.namespace, "row": ()})
         except Exception:  # it will raise for each row, and be reported there
@@ -182,7 +182,7 @@ class ExpressionWriter:
             else:
                 shown.append(argument.text)
         if len(computed) > 1:
-            # `or` would leave out what may raise.
+            # `or` would skip operands that may raise.
             computed = ["(" + " | ".join(f"({each})" for each in computed) + ")"]
         return f"{call}({', '.join(shown)})", " or ".join(computed + waiting)
 
@@ -232,7 +232,7 @@ class ExpressionWriter:
     def _connected(
         self, node: Both | Either, kind: type[Both] | type[Either], word: str
     ) -> PythonCode:
-        """A chain of conditions; long ones lean to the left and are not nested in the source."""
+        """A chain of conditions; long chains are left-deep and are not nested in the source."""
         parts: list[TypedExpression] = []
         left: TypedExpression = node
         while isinstance(left, kind) and not is_between(left):
@@ -248,7 +248,7 @@ class ExpressionWriter:
         return PythonCode(f"(not {value.text})", nullable=False, constant=value.constant)
 
     def _truth(self, node: TypedExpression) -> PythonCode:
-        """A condition; NULL is none and raises."""
+        """A condition; NULL is not a condition and raises."""
         code = self.code(node)
         if not code.nullable:
             return code
@@ -281,22 +281,22 @@ class ExpressionWriter:
         return PythonCode(f"({text}{default.text})", nullable=nullable)
 
     def _conditions(self, nodes: Sequence[TypedExpression]) -> list[PythonCode]:
-        """Conditions that are asked one after the other; CASE x WHEN ... computes x once."""
+        """Conditions that are tested in order; CASE x WHEN ... computes x once."""
         first = nodes[0]
         if not isinstance(first, Comparing) or len(nodes) == 1:
             return [self._truth(each) for each in nodes]
         operand = self.code(first.left)
         if operand.atom:
             return [self._truth(each) for each in nodes]
-        name, found = self._names.fresh("t"), []
+        name, result = self._names.fresh("t"), []
         left = PythonCode(f"({name} := {operand.text})", nullable=operand.nullable)
         for node in nodes:
             if isinstance(node, Comparing) and node.left is first.left:
-                found.append(self._comparisons.compared(node, left))
+                result.append(self._comparisons.compared(node, left))
                 left = PythonCode(name, nullable=operand.nullable, atom=True)
             else:
-                found.append(self._truth(node))
-        return found
+                result.append(self._truth(node))
+        return result
 
     def _array(self, node: NewArray) -> PythonCode:
         parts = [self._guarded(self.code(each)).text for each in node.elements]
@@ -316,7 +316,7 @@ class ExpressionWriter:
         ]
         return PythonCode(f"{{{', '.join(parts)}}}", nullable=False)
 
-    # mypy cannot know that a method under a type takes an expression of this type.
+    # mypy cannot know that the key of a method is the type of its expressions.
     _writers: ClassVar[dict[type, Callable[..., PythonCode]]] = {
         Constant: _constant,
         ColumnValue: _column,

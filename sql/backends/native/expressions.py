@@ -1,7 +1,7 @@
 """Typed expressions as functions of rows: one generated Python function for each step.
 
-The fast function computes everything in one go. If anything raises, a careful one computes the same
-row again, expression by expression: one that raises gives null and is passed to `log`.
+The fast function computes all expressions together. If anything raises, a careful one computes the
+same row again, expression by expression: one that raises is null, and its error is passed to `log`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,12 +37,12 @@ def compile_predicate(condition: TypedExpression, log: Log) -> Predicate:
 
 
 def careful_row_function(expressions: Sequence[TypedExpression], log: Log) -> RowFunction:
-    """The same, for a row on which something has raised."""
+    """The same, for a row for which an error was raised."""
     return cast(RowFunction, _compiled(_row_source, expressions, Names(), log, "careful_compute"))
 
 
 def careful_predicate(condition: TypedExpression, log: Log) -> Predicate:
-    """The same, for a row on which something has raised."""
+    """The same, for a row for which an error was raised."""
     return cast(
         Predicate, _compiled(_predicate_source, [condition], Names(), log, "careful_compute")
     )
@@ -110,7 +110,7 @@ def _compiled(
     def guarded(part: Callable[[], object], row: Row) -> object:
         try:
             return part()
-        except Exception as error:  # whatever a function raises makes null of its result
+        except Exception as error:  # the result is null, whatever a function raises
             log(error, row)
             return None
 
@@ -120,7 +120,7 @@ def _compiled(
 
 
 def compiled(source: str, names: dict[str, object]) -> dict[str, object]:
-    """What source defines, with the names that it uses."""
+    """The function that the source defines, with the names that it uses."""
     namespace = dict(names)
     exec(compile(source, "<sql expressions>", "exec"), namespace)
     return namespace
@@ -128,7 +128,7 @@ def compiled(source: str, names: dict[str, object]) -> dict[str, object]:
 
 @contextmanager
 def refusing_depth() -> Iterator[None]:
-    """Say what is wrong when source cannot be written or compiled."""
+    """Convert errors about deeply nested source to StatementFailed."""
     try:
         yield
     except (SyntaxError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""Joins: rows of two sides side by side, the missing one as nulls."""
+"""Joins: combined rows of two sides; the columns of a missing side are null."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ Joiner = Callable[[object, Row | None, Row | None], Row]
 def joined_streams(
     step: StreamJoin, left: RowStream, right: RowStream, context: StepContext
 ) -> RowStream:
-    """Two streams; without a grace period, unmatched rows are emitted at once."""
+    """Two streams; without a grace period, unmatched rows are emitted immediately."""
     grace_ms = DAY_MS if step.grace_ms is None else step.grace_ms
     within = JoinWindows(
         step.before_ms, step.after_ms, grace_ms, eager_unmatched=step.grace_ms is None
@@ -33,7 +33,7 @@ def joined_streams(
     joiner = row_joiner(step)
     formats = step.left_formats[0]
     if kind is JoinKind.RIGHT:
-        # The same join seen from the other side.
+        # The same join with swapped sides.
         within = JoinWindows(
             step.after_ms, step.before_ms, grace_ms, eager_unmatched=step.grace_ms is None
         )
@@ -127,7 +127,7 @@ def row_joiner(step: StreamJoin | StreamTableJoin | TableJoin | ForeignKeyJoin) 
 
 
 def turned(joiner: Joiner) -> Joiner:
-    """The joiner with its sides exchanged."""
+    """The joiner with swapped sides."""
     return lambda key, left, right: joiner(key, right, left)
 
 

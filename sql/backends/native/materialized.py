@@ -1,7 +1,7 @@
-"""Materialized: how the rows of a persistent query's table are found in the stores it keeps.
+"""Materialized: looks up the rows of a persistent query's table in its stores.
 
-A table's rows are computed from the nearest store below: that of an aggregation, or of a table that
-is read. A table without one, such as a join's, gets a store of its own when it is written.
+A table's rows are computed from the nearest store below: that of an aggregation, or of a source
+table. A table without one, such as the result of a join, gets its own store when it is written.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from sql.backends.native.rows import stored_rows, windowed
 from sql.backends.native.sinks import written
 from sql.backends.native.steps import RowTable, StepContext, then
 from sql.backends.native.tap import Tap
-from sql.backends.native.topology import look_at_columns, lower, lower_result
+from sql.backends.native.topology import find_used_columns, lower, lower_result
 from sql.plan import Aggregate, Filter, PlanNode, Project, Scan, Shape, Sink
 from sql.rows.row_format import Row
 from sql.syntax.queries import WindowKind
@@ -23,9 +23,9 @@ from streams.record import Windowed
 
 FOREVER_MS = (1 << 63) - 1
 TAP = "SQL-TAP-"
-MATERIALIZED_SUFFIX = "-Materialize"  # ends the name of a store that only a result needs
+MATERIALIZED_SUFFIX = "-Materialize"  # the suffix of stores that only hold results
 
-# The row of a key and what is stored of it; None if the table has no such row.
+# The row of a key and its stored value; None if the table has no such row.
 RowOf = Callable[[object, Row], Row | None]
 
 
@@ -41,17 +41,17 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Materialized:
-    """Where a table's rows are."""
+    """The stored rows of a table."""
 
     store: str
     shape: Shape
     row_of: RowOf
-    # The windows of an aggregation, whose store knows them apart from keys.
+    # The windows of an aggregation, which its store handles separately from keys.
     windows: WindowKind | None = None
 
-    # Any: queries of streams.state.query, of the kind that the store has.
+    # Any: queries of streams.state.query, of the kind of the store.
     def all(self, partitions: Sequence[Any]) -> Iterator[StoredRow]:
-        """All rows, partition by partition."""
+        """All rows of some partitions."""
         for store in partitions:
             yield from self._rows(store.all())
 
@@ -99,7 +99,7 @@ def _windows_of(key: Row, store: Any, size_ms: int) -> Iterator[tuple[Windowed[R
 
 
 def materialized(step: PlanNode, context: StepContext) -> Materialized | None:
-    """Where the rows of a table's step are; None if no store has them."""
+    """The stored rows of a table's step; None if no store contains them."""
     match step:
         case Scan():
             store = context.name_of(step, "-Reduce")
@@ -145,39 +145,39 @@ def _projected(step: Project, context: StepContext) -> Materialized | None:
     return Materialized(below.store, step.shape, row_of, below.windows)
 
 
-def where_rows_are(plan: PlanNode, context: StepContext) -> Materialized | None:
-    """Where the rows of a query are that `add_queryable` adds, if it is a table."""
+def stored_rows_of(plan: PlanNode, context: StepContext) -> Materialized | None:
+    """The stored rows of a query that `add_queryable` adds, if it is a table."""
     if not isinstance(plan, Sink):
         return materialized(plan, context)
     if not plan.input.shape.is_table:
         return None
-    found = materialized(plan.input, context)
-    if found is None:
+    result = materialized(plan.input, context)
+    if result is None:
         store = context.name_of(plan, MATERIALIZED_SUFFIX)
-        found = Materialized(store, plan.input.shape, lambda key, row: row)
-    return found
+        result = Materialized(store, plan.input.shape, lambda key, row: row)
+    return result
 
 
 def add_queryable(
     plan: PlanNode, context: StepContext, tap: Tap | None = None
 ) -> Materialized | None:
-    """Add a persistent query to the topology; where its table's rows are, if it is a table."""
-    found = where_rows_are(plan, context)
+    """Add a persistent query to the topology; returns its stored rows, if it is a table."""
+    result = stored_rows_of(plan, context)
     if not isinstance(plan, Sink):
         assert isinstance(plan, Scan), "only source tables are kept without being written"
         lower(plan, context)
-        return found
-    look_at_columns(plan, context)
-    if found is not None and found.store == context.name_of(plan, MATERIALIZED_SUFFIX):
-        changes = _stored_table(plan, found, context).to_stream()
+        return result
+    find_used_columns(plan, context)
+    if result is not None and result.store == context.name_of(plan, MATERIALIZED_SUFFIX):
+        changes = _stored_table(plan, result, context).to_stream()
         written(plan, changes if tap is None else then(changes, TAP, tap), context)
     else:
         written(plan, lower_result(plan.input, context, tap), context)
-    return found
+    return result
 
 
 def _stored_table(plan: Sink, found: Materialized, context: StepContext) -> RowTable:
-    """The table in a store of its own."""
+    """The table in its own store."""
     rows, shape = lower(plan.input, context), found.shape
     assert isinstance(rows, Table), "a table's step gives a table"
     return rows.map_values(

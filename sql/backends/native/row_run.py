@@ -19,7 +19,7 @@ For SELECT USER, PRICE FROM S WHERE PRICE > 50 it is
             watch(key, row1, timestamp_ms)
         forward(key, row1, timestamp_ms, headers)
 
-so a row that is not used as a whole is never built. The same lines are the body of a loop in
+so a whole row is only created if it is needed. The same lines are the body of a loop in
 
     def process_rows(rows):
         for key, value, timestamp_ms, headers in rows:
@@ -47,15 +47,15 @@ from sql.expressions import TypedExpression
 from streams.processor import NodeContext, Process, ProcessRows
 
 ROWS = "SQL-ROWS-"
-# Ends of lines for a single row.
+# Statements at the end of a single row.
 SKIP, FORWARD = "return", "forward"
 
 
 class RowOrigin(Protocol):
-    """What records are before the first step: how the columns of their rows are found."""
+    """The records before the first step, and the source of the columns of their rows."""
 
     def columns(self) -> ColumnSource:
-        """The source of columns, of the variables key, value, timestamp_ms and headers."""
+        """The source of columns, using the variables key, value, timestamp_ms and headers."""
         ...
 
     @property
@@ -65,27 +65,27 @@ class RowOrigin(Protocol):
 
     @property
     def row(self) -> str:
-        """The source of the whole row, as steps after this run need it."""
+        """The source of the whole row, as later steps need it."""
         ...
 
     @property
     def read(self) -> str:
-        """The source of the whole row with all that is known of it."""
+        """The source of the whole row with all its columns."""
         ...
 
     @property
     def objects_named(self) -> tuple[str, ...]:
-        """The names of what the source uses, apart from constants."""
+        """The names of objects that the source uses, except constants."""
         ...
 
     def objects(self, context: NodeContext) -> dict[str, object]:
-        """What has these names in a task."""
+        """The objects with these names, for a task."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ValueIsRow:
-    """Records whose value is the row already."""
+    """Records whose value is already the row."""
 
     before: tuple[str, ...] = ()
     row: str = "value"
@@ -93,17 +93,17 @@ class ValueIsRow:
     objects_named: tuple[str, ...] = ()
 
     def columns(self) -> ColumnSource:
-        """Places of the value."""
+        """Indexes of the value."""
         return ColumnsOf("value")
 
     def objects(self, context: NodeContext) -> dict[str, object]:
-        """Nothing else."""
+        """No other objects."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class _Filtered:
-    """Only rows for which a condition is true."""
+    """Keeps only rows for which a condition is true."""
 
     condition: TypedExpression
     log: Log
@@ -111,7 +111,7 @@ class _Filtered:
 
 @dataclass(frozen=True, slots=True)
 class _Projected:
-    """Other values instead of the row."""
+    """Replaces the row with other values."""
 
     expressions: tuple[TypedExpression, ...]
     log: Log
@@ -119,7 +119,7 @@ class _Projected:
 
 @dataclass(frozen=True, slots=True)
 class RowRun:
-    """Steps that are not yet part of a topology; each method gives a longer run."""
+    """Steps that are not part of a topology yet; each method returns a longer run."""
 
     stream: RowStream
     origin: RowOrigin
@@ -129,27 +129,27 @@ class RowRun:
     tap: Tap | None = None
 
     def kept(self, condition: TypedExpression, log: Log) -> "RowRun":
-        """Only rows for which a condition is true; null rows are not."""
+        """Only rows for which a condition is true; null rows are dropped."""
         return replace(self, steps=(*self.steps, _Filtered(condition, log)), drops_nulls=True)
 
     def selected(self, expressions: Sequence[TypedExpression], log: Log) -> "RowRun":
-        """The values of some expressions; null rows stay null."""
+        """The values of some expressions; null rows are unchanged."""
         return replace(self, steps=(*self.steps, _Projected(tuple(expressions), log)))
 
     def present(self) -> "RowRun":
-        """No null rows."""
+        """Drop null rows."""
         return replace(self, drops_nulls=True)
 
     def grouped(self, expressions: Sequence[TypedExpression], log: Log) -> "RowRun":
-        """Rows under the key of their group; null rows, and those with a null in it, have none."""
+        """Rows with the key of their group; null rows and keys with a null are dropped."""
         return replace(self, key=_Projected(tuple(expressions), log), drops_nulls=True)
 
     def tapped(self, tap: Tap) -> "RowRun":
-        """Rows that can be watched."""
+        """Let readers watch the rows."""
         return replace(self, tap=tap)
 
     def added(self) -> RowStream:
-        """The stream after all of this, which is one node of the topology."""
+        """The stream after all steps of the run, which is one node of the topology."""
         nothing = not self.steps and self.key is None and self.tap is None
         if isinstance(self.origin, ValueIsRow) and nothing and not self.drops_nulls:
             return self.stream
@@ -158,7 +158,7 @@ class RowRun:
         return then(self.stream, ROWS, operator, new_key=self.key is not None)
 
 
-# From forward, the tap and the origin's objects.
+# The arguments: forward, the tap and the origin's objects.
 _Make = Callable[[Process, Tap | None, dict[str, object]], tuple[Process, ProcessRows]]
 
 
@@ -180,7 +180,7 @@ class _RunOperator:
 
 
 class _RunWriter:
-    """The source of one run."""
+    """Generates the source of one run."""
 
     def __init__(self, run: RowRun) -> None:
         self._run = run
@@ -222,7 +222,7 @@ class _RunWriter:
         return cast("_Make", names["make"])
 
     def _null(self) -> list[str]:
-        """What becomes of a record without a value."""
+        """The handling of a record without a value."""
         if self._run.drops_nulls:
             return ["if value is None:", f"    {SKIP}"]
         lines, self._lines = self._lines, []
@@ -271,7 +271,7 @@ class _RunWriter:
 
 
 def _in_loop(line: str) -> str:
-    """A line for a single row, as it is for each of many."""
+    """A line for a single row, adapted for a loop."""
     indent = line[: len(line) - len(line.lstrip())]
     text = line[len(indent) :]
     if text == SKIP:

@@ -1,4 +1,4 @@
-"""TIMESTAMP columns: the time of a row, of a number, a timestamp, or a string with a pattern."""
+"""TIMESTAMP columns: the timestamp of a row, from a number, a timestamp, or a string."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from sql.rows.row_format import Row
 
 
 def time_reader(column: TimestampColumn, columns: Sequence[Column]) -> Callable[[Row], int]:
-    """From a row to its time; raises if the column holds none."""
+    """A function from a row to its timestamp; raises if the column has none."""
     names = [each.name for each in columns]
     if column.name not in names:
         raise StatementFailed(
@@ -44,8 +44,8 @@ def _parser(column: TimestampColumn) -> Callable[[object], int]:
     call = parse.call  # type: ignore[union-attr]
 
     def read(text: object) -> int:
-        found = call(text, pattern)
-        assert isinstance(found, int)
-        return found
+        result = call(text, pattern)
+        assert isinstance(result, int)
+        return result
 
     return read

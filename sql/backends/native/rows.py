@@ -1,14 +1,14 @@
-"""Rows as bytes: in topics by their formats, in stores and internal topics by a fast form of ours.
+"""Rows as bytes: in topics in their formats, in stores and internal topics in a fast format.
 
     stored row, version 0    MessagePack array of the columns' values
     stored row, version n    0xC1, n as 2 bytes (big-endian), array as above
 
-The version counts the queries that replaced each other on one store or topic with other columns:
-see `earlier_rows` in sql/plan.py. 0xC1 begins no MessagePack value. Before rows had versions, all
-of them were written as version 0 is; those are known by how many columns they have.
+The version is the number of queries with other columns that were replaced on one store or topic:
+see `earlier_rows` in sql/plan.py. No MessagePack value begins with 0xC1. Rows written before
+versions existed have the format of version 0; they are identified by their number of columns.
 
-On its way through a topology a record's key is the tuple of its key columns (with a window around
-it where keys have windows), or None where a single column is null; its value is the row.
+In a topology a record's key is the tuple of its key columns (wrapped in its window, if keys have
+windows), or None if a single column is null; its value is the row.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from sql.rows.row_format import Nullable, Row, RowOptions
 from sql.syntax.queries import WindowKind
 from streams.serdes import SessionWindowedSerde, WindowedSerde
 
-# Any: serdes of keys with windows and of keys without.
+# Any: serdes of keys with and without windows.
 AnySerde = Serde[Any]
 
 _PYTHON_TYPES: dict[Primitive, type[object]] = {
@@ -48,7 +48,7 @@ _PYTHON_TYPES: dict[Primitive, type[object]] = {
 
 
 def row_options(info: FormatInfo, *, is_key: bool) -> RowOptions:
-    """What a format's WITH properties mean for its serde."""
+    """The serde options for a format's WITH properties."""
     return RowOptions(
         is_key=is_key,
         wrapped=info.wrapped is not False,
@@ -89,12 +89,12 @@ def plain_key_serde(
 def internal_key_serde(
     info: FormatInfo, columns: Sequence[Column], registry: SchemaRegistry | None
 ) -> Serde[Row]:
-    """The serde of keys between steps: a format without what its source has named there."""
+    """The serde of keys between steps: without names that the source has set for its format."""
     return plain_key_serde(replace(info, full_name=None, schema_id=None), columns, registry)
 
 
 def windowed(inner: Serde[Row], window: WindowInfo | None) -> AnySerde:
-    """The serde of keys with windows around them."""
+    """The serde of keys with windows."""
     if window is None:
         return inner
     if window.kind is WindowKind.SESSION:
@@ -104,7 +104,7 @@ def windowed(inner: Serde[Row], window: WindowInfo | None) -> AnySerde:
 
 
 class NoKeySerde:
-    """Keys of a source without key columns: they are neither read nor written."""
+    """Keys of a source without key columns: not read or written."""
 
     def serialize(self, topic: str, value: Row | None) -> bytes | None:
         """Always null."""
@@ -133,7 +133,7 @@ class SingleKeySerde:
         return None if row is None or row[0] is None else row
 
     def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
-        """What `serialize` does for a topic."""
+        """The equivalent of `serialize` for a topic."""
         inner = self._inner
         encode = (
             inner.encoder(topic)
@@ -141,11 +141,11 @@ class SingleKeySerde:
             else partial(inner.serialize, topic)
         )
         if isinstance(inner, KafkaRowSerde):
-            return encode  # which takes a null in the column for a null record, too
+            return encode  # a null column also becomes a null record
         return lambda row: None if row[0] is None else encode(row)
 
     def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
-        """What `deserialize` does for a topic."""
+        """The equivalent of `deserialize` for a topic."""
         inner = self._inner
         decode: Callable[[bytes], Row | None] = (
             inner.decoder(topic)
@@ -153,11 +153,11 @@ class SingleKeySerde:
             else partial(inner.deserialize, topic)
         )
         if isinstance(inner, KafkaRowSerde):
-            return decode  # which knows no null but a null record
+            return decode  # which only handles null records
         return lambda data: None if (row := decode(data)) is None or row[0] is None else row
 
     def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[Row | None]]:
-        """What `decoder` does, with many keys."""
+        """The equivalent of `decoder` for many keys."""
         inner = self._inner
         if isinstance(inner, KafkaRowSerde):
             return inner.chunk_decoder(topic)
@@ -171,7 +171,7 @@ class StoredRowSerde:
     def __init__(self, types: Sequence[DataType]) -> None:
         self.encode = msgspec.msgpack.Encoder().encode
         parts = tuple(_python_type(each) for each in types)
-        # Any: types are made while the program runs.
+        # Any: the types are created at run time.
         row: Any = tuple[parts] if parts else tuple[()]  # type: ignore[valid-type]
         self.decode: Callable[[bytes], Row] = msgspec.msgpack.Decoder(row).decode
 
@@ -194,11 +194,11 @@ class StoredRowSerde:
             raise cannot_decode(topic, "stored row", str(error)) from error
 
     def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
-        """What `serialize` does, for any topic."""
+        """The equivalent of `serialize` for any topic."""
         return self.encode
 
     def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
-        """What `deserialize` does, for any topic."""
+        """The equivalent of `deserialize` for any topic."""
         return self.decode
 
 
@@ -209,10 +209,10 @@ ARRAY_16, ARRAY_32 = 0xDC, 0xDD  # the first bytes of MessagePack's longer array
 
 
 class VersionedRowSerde:
-    """Rows of a query that replaced others: what old rows do not have is null."""
+    """Rows of a query that has replaced others: columns that old rows do not have are null."""
 
     def __init__(self, columns: Sequence[Column], earlier: Sequence[Sequence[Column]]) -> None:
-        """Rows of these columns; `earlier` are those of the versions before, oldest first."""
+        """Rows of these columns; `earlier` are the columns of previous versions, oldest first."""
         layouts = [*earlier, columns]
         self._prefix = bytes([VERSIONED]) + len(earlier).to_bytes(VERSION_BYTES, "big")
         self._current = StoredRowSerde([each.type for each in columns])
@@ -227,7 +227,7 @@ class VersionedRowSerde:
         return None if data is None else self._prefix + data
 
     def deserialize(self, topic: str, data: bytes | None) -> Row | None:
-        """The row, with the columns that it has now."""
+        """The row, with the current columns."""
         if data is None:
             return None
         try:
@@ -236,12 +236,12 @@ class VersionedRowSerde:
             raise cannot_decode(topic, "stored row", str(error)) from error
 
     def encoder(self, topic: str) -> Callable[[Row], bytes | None]:
-        """What `serialize` does, for any topic."""
+        """The equivalent of `serialize` for any topic."""
         prefix, encode = self._prefix, self._current.encode
         return lambda row: prefix + encode(row)
 
     def decoder(self, topic: str) -> Callable[[bytes], Row | None]:
-        """What `deserialize` does, for any topic."""
+        """The equivalent of `deserialize` for any topic."""
         prefix, decode, read = self._prefix, self._current.decode, self._read
 
         def decode_row(data: bytes) -> Row:
@@ -260,14 +260,14 @@ class VersionedRowSerde:
         version = int.from_bytes(data[1:PREFIX_BYTES], "big")
         if version >= len(self._readers):
             raise ValueError(
-                f"the row has version {version}, but this query only knows versions up to "
+                f"the row has version {version}, but this query only supports versions up to "
                 f"{len(self._readers) - 1}"
             )
         return version
 
 
 def _array_length(data: bytes) -> int:
-    """How many values a MessagePack array has; 0 if it is none."""
+    """The length of a MessagePack array; 0 for other bytes."""
     first = data[0]
     if first & 0xF0 == 0x90:
         return first & 0x0F
@@ -277,7 +277,7 @@ def _array_length(data: bytes) -> int:
 
 
 def _row_reader(columns: Sequence[Column], wanted: Sequence[Column]) -> Callable[[bytes], Row]:
-    """What reads a row of some columns, versioned or not, as a row of the wanted ones."""
+    """A function that reads rows of some columns, with or without a version, as the wanted ones."""
     decode = StoredRowSerde([each.type for each in columns]).decode
 
     def read(data: bytes) -> Row:
@@ -287,20 +287,20 @@ def _row_reader(columns: Sequence[Column], wanted: Sequence[Column]) -> Callable
         return read
     known = {each.name: place for place, each in enumerate(columns)}
     places = [known.get(each.name, -1) for each in wanted]
-    if len(places) < 2:  # of one place itemgetter makes no tuple
+    if len(places) < 2:  # for one index itemgetter does not return a tuple
         return lambda data: tuple((*read(data), None)[place] for place in places)
     choose = itemgetter(*places)
     return lambda data: choose((*read(data), None))
 
 
 def stored_rows(columns: Sequence[Column], earlier: Sequence[Sequence[Column]] = ()) -> Serde[Row]:
-    """The serde of rows of these columns in stores; `earlier` ones may be there, too."""
+    """The serde of stored rows of these columns; there may also be rows of `earlier` columns."""
     if earlier:
         return VersionedRowSerde(columns, earlier)
     return StoredRowSerde([each.type for each in columns])
 
 
-# Any: a type made while the program runs.
+# Any: a type created at run time.
 def _python_type(type_: DataType) -> Any:
     match type_:
         case Primitive():

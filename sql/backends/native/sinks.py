@@ -1,4 +1,4 @@
-"""Sink: rows to a topic."""
+"""Sink: writes rows to a topic."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def written(step: Sink, stream: RowStream, context: StepContext) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SetTime:
-    """Gives records the time that a column holds; those without a time are dropped, and logged."""
+    """Sets timestamps from a column; records without one are dropped and logged."""
 
     read: Callable[[Row], int]
     log: Callable[[Exception, Row | None], None]

@@ -1,7 +1,7 @@
 """Pieces of generated Python source, and the names that they use.
 
-A user's text never becomes part of the source: strings and other objects are constants with
-generated names (k1, k2), which the generated functions find among their globals.
+User input never becomes part of the source: strings and other objects are constants with generated
+names (k1, k2), which are globals of the generated functions.
 """
 
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class PythonCode:
-    """The source of an expression, safe to stand anywhere: in parentheses, or a single thing."""
+    """The source of an expression that needs no further parentheses."""
 
     text: str
-    # Whether its value may be None; others raise where ksqlDB would.
+    # Whether its value may be None; otherwise it raises where ksqlDB does.
     nullable: bool = True
-    # Whether it costs nothing to write it twice.
+    # Whether it may be written twice at no cost.
     atom: bool = False
-    # Whether it is the same for all rows.
+    # Whether it has the same value for all rows.
     constant: bool = False
 
     @property
     def is_null(self) -> bool:
-        """Whether it is NULL, written out."""
+        """Whether it is a literal NULL."""
         return self.text == "None"
 
 
@@ -32,7 +32,7 @@ NULL = PythonCode("None", nullable=True, atom=True, constant=True)
 
 
 class ColumnSource(Protocol):
-    """Where generated source finds the columns of a row."""
+    """The source of a row's columns."""
 
     @property
     def parameters(self) -> str:
@@ -46,7 +46,7 @@ class ColumnSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ColumnsOf:
-    """The columns of a row in a variable."""
+    """The columns of a row in one variable."""
 
     variable: str
 
@@ -56,7 +56,7 @@ class ColumnsOf:
         return self.variable
 
     def code(self, index: int) -> PythonCode:
-        """A place of the row."""
+        """An index of the row."""
         return PythonCode(f"{self.variable}[{index}]", atom=True)
 
 
@@ -65,28 +65,28 @@ class Names:
 
     def __init__(self) -> None:
         self.namespace: dict[str, object] = {}
-        # Functions that hold what would be nested too deeply for Python.
+        # Functions for code that would be nested too deeply for Python.
         self.functions: list[str] = []
         self._known: dict[int, str] = {}
         self._count = 0
 
     def fresh(self, prefix: str) -> str:
-        """A name that nothing else has."""
+        """A unique name."""
         self._count += 1
         return f"{prefix}{self._count}"
 
     def constant(self, value: object) -> str:
-        """A name for an object; the same object has one name."""
+        """A name for an object; each object has one name."""
         name = self._known.get(id(value))
         if name is None:
             name = self.fresh("k")
-            # The namespace keeps the object alive, so its identity stays its own.
+            # The namespace keeps the object alive, so its id stays unique.
             self._known[id(value)] = name
             self.namespace[name] = value
         return name
 
     def value(self, value: object) -> PythonCode:
-        """A value of SQL, the same for all rows."""
+        """A SQL value that is the same for all rows."""
         if value is None:
             return NULL
         written = isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value))
@@ -96,21 +96,21 @@ class Names:
         return PythonCode(text, nullable=False, atom=True, constant=True)
 
     def once(self, code: PythonCode) -> tuple[str, str]:
-        """Source for the first use of a value, and for all that come after it."""
+        """The source for the first use of a value, and the source for all later uses."""
         if code.atom and not code.text.endswith("]"):
             return code.text, code.text
         name = self.fresh("t")
         return f"({name} := {code.text})", name
 
     def function(self, parameters: str, code: PythonCode) -> PythonCode:
-        """Source as a call of a function of its own."""
+        """The source of a call of a separate function with this code."""
         name = self.fresh("f")
         self.functions.append(f"def {name}({parameters}):\n    return {code.text}")
         return PythonCode(f"{name}({parameters})", nullable=code.nullable)
 
 
 def nesting(text: str) -> int:
-    """How many brackets are open at once; the source has no string literals with brackets."""
+    """The nesting depth of brackets; the source has no string literals with brackets."""
     depth = deepest = 0
     for sign in text:
         if sign in "([{":
@@ -122,5 +122,5 @@ def nesting(text: str) -> int:
 
 
 def is_plain(value: object) -> bool:
-    """Whether a value cannot be changed, so that all rows may share it."""
+    """Whether a value is immutable, so that all rows may share it."""
     return value is None or isinstance(value, bool | int | float | str | bytes | Decimal)

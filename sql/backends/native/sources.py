@@ -22,7 +22,7 @@ from streams.stream_time import TimestampExtractor
 
 DECODE = "SQL-DECODE-"
 
-# Called with an error, and its row if it is known.
+# Called with an error, and the row if it is known.
 Log = Callable[[Exception, Row | None], None]
 THROW_ON_INVALID = "ksql.timestamp.throw.on.invalid"
 ReadRow = Callable[[object, Row, int, Headers], Row]
@@ -31,7 +31,7 @@ PLACES = 2  # ROWPARTITION and ROWOFFSET, in a Position after the topic
 
 
 def scanned_rows(step: Scan, context: StepContext) -> RowRun:
-    """The rows of a topic, as a stream that steps can be added to."""
+    """The rows of a topic, as a stream to which steps can be added."""
     stream = _records(step, context)
     return RowRun(stream, TopicRecords(step, has_place=context.needs_place))
 
@@ -51,13 +51,13 @@ def scanned_table(step: Scan, context: StepContext) -> RowTable:
         value=stored_rows(shape.row, step.earlier_rows),
         caching=False,
     )
-    # To send rows to the partition of a key of this table, its bytes in the topic are needed.
+    # To send rows to the partition of a key of this table, the key's bytes in the topic are needed.
     table.node.key_serde = key_serde(step.key_format, shape.key, context.registry, shape.window)
     return table
 
 
 def _records(step: Scan, context: StepContext) -> RowStream:
-    """The records of a topic: keys, and values without what else a row has."""
+    """The records of a topic: keys, and values without the other columns of a row."""
     shape = step.shape
     topic_key = key_serde(step.key_format, shape.key, context.registry, shape.window)
     values = value_serde(step.value_format, step.value, context.registry)
@@ -75,7 +75,7 @@ def _records(step: Scan, context: StepContext) -> RowStream:
 
 @dataclass(frozen=True, slots=True)
 class DecodeRecords:
-    """Reads keys and values of a topic that others read, too; what cannot be read is dropped."""
+    """Decodes keys and values of a topic that several sources read; invalid records are dropped."""
 
     topic: str
     key: AnySerde
@@ -108,7 +108,7 @@ class DecodeRecords:
 
 @dataclass(frozen=True, slots=True)
 class TopicRecords:
-    """Records of a topic: rows have headers, times, place, window and key after their values."""
+    """Records of a topic: rows have headers, times, position, window and key after their values."""
 
     scan: Scan
     # Whether the partition and the offset are used.
@@ -120,7 +120,7 @@ class TopicRecords:
 
     @property
     def before(self) -> tuple[str, ...]:
-        """Plain rows are not made before they are needed."""
+        """Simple rows are only created when they are needed."""
         return () if self._is_plain else (f"row = {READ}",)
 
     @property
@@ -134,17 +134,17 @@ class TopicRecords:
 
     @property
     def read(self) -> str:
-        """The whole row, with its place."""
+        """The whole row, with its position."""
         return READ if self._is_plain else "row"
 
     def columns(self) -> ColumnSource:
-        """Columns of plain rows, where they are; of others, in the row."""
+        """Columns of simple rows are read directly; others from the row."""
         return _PlainColumns(len(self.scan.value)) if self._is_plain else ColumnsOf("row")
 
     objects_named: ClassVar[tuple[str, ...]] = ("read", "place", "no_key")
 
     def objects(self, context: NodeContext) -> dict[str, object]:
-        """What makes rows."""
+        """The functions that create rows."""
         no_key: Row = (None,) * len(self.scan.shape.key)
         read = _open_plain(context, no_key) if self._is_plain else self._open(context, no_key)
         return {"read": read, "place": lambda: context.position, "no_key": no_key}
@@ -192,7 +192,7 @@ class _PlainColumns:
     parameters: str = "key, value, timestamp_ms"
 
     def code(self, index: int) -> PythonCode:
-        """Of the value, the time, the place or the key."""
+        """An index of the value, the timestamp, the position or the key."""
         after = index - self.values
         if after < 0:
             return PythonCode(f"value[{index}]", atom=True)
@@ -215,7 +215,7 @@ def header_reader(column: HeaderColumn) -> Callable[[Headers], object]:
 
 
 def extractor_of(step: Scan, context: StepContext) -> TimestampExtractor | None:
-    """The time of a row by its TIMESTAMP column; what has none is dropped, and logged."""
+    """The timestamp of a row from its TIMESTAMP column; rows without one are dropped and logged."""
     if step.timestamp is None:
         return None
     columns = (*step.value, *step.shape.key)

@@ -1,4 +1,4 @@
-"""Filter, Project, Explode and Rekey: steps that look at one row alone."""
+"""Filter, Project, Explode and Rekey: steps on single rows."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ def projected_table(step: Project, rows: RowTable, context: StepContext) -> RowT
 
 
 def with_step(run: RowRun, step: Filter | Project, context: StepContext) -> RowRun:
-    """A stream's rows for which a condition is true, or their other columns."""
+    """Add a filter or a projection to a stream's run."""
     log = context.log_of(step.name)
     if isinstance(step, Filter):
         return run.kept(step.condition, log)
@@ -41,7 +41,7 @@ def with_step(run: RowRun, step: Filter | Project, context: StepContext) -> RowR
 
 
 def exploded(step: Explode, rows: RowStream, context: StepContext) -> RowStream:
-    """One row for each of the table functions' rows; short ones are filled with nulls."""
+    """One row for each row of the table functions; shorter results are filled with nulls."""
     log = context.log_of(step.name)
     calls = [table_function(overload, given, log) for overload, given in step.calls]
 
@@ -56,7 +56,7 @@ def exploded(step: Explode, rows: RowStream, context: StepContext) -> RowStream:
 
 
 def rekeyed(step: Rekey, rows: RowStream | RowTable, context: StepContext) -> RowStream | RowTable:
-    """Rows under another key; what of it was no column before becomes one."""
+    """Rows with another key; new key columns are added to the row."""
     key = internal_key_serde(step.key_format, step.shape.key, context.registry)
     operator = rekeying(step, context.log_of(step.name))
     if not isinstance(rows, Table):
@@ -75,14 +75,14 @@ def rekeyed(step: Rekey, rows: RowStream | RowTable, context: StepContext) -> Ro
 
 
 def rekeying(step: Rekey, log: Log) -> "RekeyRows":
-    """What gives records their other key."""
+    """The function that gives records another key."""
     values = row_function(step.expressions, log)
     return RekeyRows(values, _row_of_new_key(step), _key_of_no_values(step, log))
 
 
 @dataclass(frozen=True, slots=True)
 class RekeyRows:
-    """Gives each record another key; of a row without values, what its old key knows of it."""
+    """Gives records another key; for rows without values, from the columns of the old key."""
 
     key_values: Callable[[Row], Row]
     make_row: Callable[[Row, Row], Row]
@@ -106,7 +106,7 @@ class RekeyRows:
 
 
 def as_key(values: Row) -> Row | None:
-    """The key of some values: a single null gives no key."""
+    """The key of some values; a single null means no key."""
     return None if not values or (len(values) == 1 and values[0] is None) else values
 
 
@@ -120,7 +120,7 @@ def _row_of_new_key(step: Rekey) -> Callable[[Row, Row], Row]:
 
 
 def _key_of_no_values(step: Rekey, log: Log) -> Callable[[object], Row]:
-    """The new key of a row of which only the old key is known; what needs values is null."""
+    """The new key of a row of which only the old key is known; expressions of values are null."""
     shape = step.input.shape
     names = [each.name for each in shape.key]
     places = [names.index(each.name) if each.name in names else None for each in shape.row]

@@ -1,4 +1,4 @@
-"""What every translated step works with: the query's context, and streams and tables of rows."""
+"""The common parts of lowered steps: the query's context, and streams and tables of rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from streams.dsl.stream import Stream
 from streams.dsl.table import Table
 from streams.processor import Operator
 
-# Any: keys are rows, or windows around rows.
+# Any: keys are rows, possibly wrapped in windows.
 RowStream = Stream[Any, Any]
 RowTable = Table[Any, Any]
-PLACE_NAMES = (ROWPARTITION.name, ROWOFFSET.name)  # joins put something before them
+PLACE_NAMES = (ROWPARTITION.name, ROWOFFSET.name)  # after a join they have a prefix
 # Called when an expression fails on a record, with the step's name, the error and the row.
 ProcessingLog = Callable[[str, Exception, Row | None], None]
 
@@ -28,19 +28,19 @@ def ignore_errors(step: str, error: Exception, row: Row | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """What the steps of one query share."""
+    """The shared parts of one query's steps."""
 
     builder: StreamsBuilder
     registry: SchemaRegistry | None = None
     log: ProcessingLog = ignore_errors
     settings: dict[str, object] = field(default_factory=dict)
-    # Topics that several sources of the query read, each perhaps in a format of its own.
+    # Topics that several sources of the query read, possibly in different formats.
     shared_topics: set[str] = field(default_factory=set)
-    # The names of all columns that its expressions use, once they were looked at.
+    # The names of all columns that its expressions use, once determined.
     columns_used: set[str] = field(default_factory=set)
 
     def name_of(self, step: PlanNode, suffix: str = "") -> str:
-        """The name of a step as stores and internal topics may have it."""
+        """The name of a step in the names of stores and internal topics."""
         return f"{step.name.removesuffix('/Source')}{suffix}".replace("/", "-")
 
     def log_of(self, step: str) -> Callable[[Exception, Row | None], None]:
@@ -50,18 +50,18 @@ class StepContext:
 
     @property
     def needs_place(self) -> bool:
-        """Whether the partition and the offset of a row may be asked for."""
+        """Whether the partition and the offset of a row may be used."""
         return not self.columns_used or any(
             each.endswith(PLACE_NAMES) for each in self.columns_used
         )
 
     def flag(self, name: str) -> bool:
-        """A setting that is true or false; false if it is not set."""
+        """A boolean setting; the default is false."""
         return str(self.settings.get(name, "false")).lower() == "true"
 
 
 def then(stream: RowStream, prefix: str, operator: Operator, *, new_key: bool = False) -> RowStream:
-    """The stream after an operator of ours; `new_key`: its keys are others."""
+    """The stream after an operator; `new_key` means that keys change."""
     node = stream.node
     graph = node.graph
     step = graph.add(

@@ -1,4 +1,4 @@
-"""Tap: lets readers watch the results of a running query, beside the topic they are written to."""
+"""Tap: lets readers watch the results of a running query."""
 
 from collections.abc import Callable
 from typing import cast
@@ -13,7 +13,7 @@ Watch = Callable[[object, Row | None, int], None]
 
 
 class Tap:
-    """The watchers of one query; results are written whether it is watched or not. Thread-safe."""
+    """The watchers of one query; results are always written to the topic, too. Thread-safe."""
 
     def __init__(self) -> None:
         self.watchers: tuple[Watch, ...] = ()
@@ -25,7 +25,7 @@ class Tap:
             self.watchers = (*self.watchers, watch)
 
     def remove(self, watch: Watch) -> None:
-        """Stop calling a function."""
+        """Remove a function."""
         with self._lock:
             self.watchers = tuple(each for each in self.watchers if each is not watch)
 

@@ -1,4 +1,4 @@
-"""Plans to topologies: each step becomes calls of the streams DSL."""
+"""Lowers plans to topologies: each step becomes calls of the streams DSL."""
 
 from collections import Counter
 from typing import assert_never
@@ -50,12 +50,12 @@ from streams.handlers import Failure, FailureKind
 
 
 def application_id(service_id: str, query_id: str) -> str:
-    """The id of a query's application: the beginning of the names of its internal topics."""
+    """The id of a query's application: the prefix of its internal topics."""
     return f"_confluent-ksql-{service_id}query_{query_id}"
 
 
 def is_internal(failure: Failure, application_id: str) -> bool:
-    """Whether a record that cannot be read is of an internal topic of an application."""
+    """Whether an unreadable record is from an internal topic of an application."""
     return (
         failure.kind is FailureKind.DESERIALIZATION
         and failure.position is not None
@@ -64,19 +64,19 @@ def is_internal(failure: Failure, application_id: str) -> bool:
 
 
 def add_query(plan: Sink, context: StepContext) -> None:
-    """Add a persistent query to the topology that the context's builder makes."""
-    look_at_columns(plan, context)
+    """Add a persistent query to the topology of the context's builder."""
+    find_used_columns(plan, context)
     written(plan, lower_result(plan.input, context), context)
 
 
-def look_at_columns(plan: PlanNode, context: StepContext) -> None:
-    """Let steps leave out what no expression of a query asks for."""
+def find_used_columns(plan: PlanNode, context: StepContext) -> None:
+    """Determine the columns that a query uses, so that steps can omit the others."""
     with refusing_depth():
         context.columns_used.update(names_used(plan) or {""})
 
 
 def lower_result(step: PlanNode, context: StepContext, tap: Tap | None = None) -> RowStream:
-    """The stream of a query's results, or of its table's changes; `tap` lets them be watched."""
+    """The stream of a query's results, or of its table's changes; readers may watch `tap`."""
     run = _run_of_groups(step, context)
     if run is None and not step.shape.is_table:
         run = _run(step, context)
@@ -117,7 +117,7 @@ def _lower_table(step: Scan | Filter | Project, context: StepContext) -> RowTabl
 
 
 def _run(step: PlanNode, context: StepContext) -> RowRun:
-    """The rows of a stream's step, with all steps before it that look at one row alone."""
+    """The rows of a stream's step, including all previous steps on single rows."""
     match step:
         case Filter() | Project():
             return with_step(_run(step.input, context), step, context)
@@ -135,7 +135,7 @@ def _groups(step: Aggregate, context: StepContext) -> RowTable:
 
 
 def _run_of_groups(step: PlanNode, context: StepContext) -> RowRun | None:
-    """The changes of groups, if only their columns are chosen before they are a query's results."""
+    """The changes of groups, if only a projection of columns follows before the results."""
     match step:
         case Project():
             run = _run_of_groups(step.input, context)

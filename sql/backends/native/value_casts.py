@@ -1,4 +1,4 @@
-"""CAST: functions that make values of one type from those of another; null never reaches them."""
+"""CAST: functions that convert values of one type to another; never called with null."""
 
 import math
 from collections.abc import Callable
@@ -41,14 +41,14 @@ from sql.datatypes import (
     StructType,
 )
 
-# Any: a function takes and gives values of the types that it was made for.
+# Any: a function's argument and result have the types that it was created for.
 Cast = Callable[[Any], Any]
 
 
 def cast_function(given: DataType, wanted: DataType) -> Cast | None:
-    """Makes values of `wanted` from those of `given`; None if they are the same values.
+    """A function that converts values to `wanted`; None if the values are the same.
 
-    The function raises where a value cannot be converted. The types are castable, see sql.analyse.
+    The function raises if a value cannot be converted. The types must be castable, see sql.analyse.
     """
     if given == wanted or (given is INT and wanted is BIGINT):
         return None
@@ -65,9 +65,9 @@ def cast_function(given: DataType, wanted: DataType) -> Cast | None:
             )
         case StructType(), StructType():
             return _struct_cast(given, wanted)
-    found = CASTS.get(("DECIMAL" if isinstance(given, DecimalType) else given, wanted))
-    assert found is not None, f"no cast of {given} to {wanted}"
-    return found
+    result = CASTS.get(("DECIMAL" if isinstance(given, DecimalType) else given, wanted))
+    assert result is not None, f"no cast of {given} to {wanted}"
+    return result
 
 
 def _unchanged(value: object) -> object:
@@ -116,7 +116,7 @@ def _to_decimal(given: DataType, wanted: DecimalType) -> Cast:
     if given is STRING:
         return lambda text: fit(_parsed_decimal(text))
     if given is DOUBLE:
-        # A double has digits without end; only as many as the type has count.
+        # A double has unlimited digits; only as many as the type has are used.
         rounding = Context(
             prec=min(wanted.precision, DIGITS_MAX),
             rounding=ROUND_HALF_UP,
@@ -170,7 +170,7 @@ def _fitting(wanted: DecimalType) -> Callable[[Decimal], Decimal]:
 
 
 def _whole(number: float, low: int, high: int) -> int:
-    """As Java narrows doubles: NaN is 0, and what is too large is the largest number."""
+    """Narrows doubles as Java does: NaN is 0, and values out of range saturate."""
     if number != number:
         return 0
     if number <= low:
@@ -179,7 +179,7 @@ def _whole(number: float, low: int, high: int) -> int:
 
 
 def parse_boolean(text: str) -> bool:
-    """Whether a string begins 'true' or 'yes', in any case: t, tr, y and so on."""
+    """Whether a string is a prefix of 'true' or 'yes', in any case: t, tr, y and so on."""
     word = text.strip(CONTROLS_AND_SPACE).lower()
     return bool(word) and ("true".startswith(word) or "yes".startswith(word))
 
@@ -188,7 +188,7 @@ def _trimmed(parse: Cast) -> Cast:
     return lambda text: parse(text.strip(CONTROLS_AND_SPACE))
 
 
-# Kinds of types are types, or "DECIMAL" for all decimals.
+# The kind of a type is the type itself, or "DECIMAL" for all decimals.
 CASTS: dict[tuple[DataType | str, DataType], Cast] = {
     (BIGINT, INT): wrap_int,
     (INT, DOUBLE): float,

@@ -24,7 +24,7 @@ from sql.datatypes import (
     StructType,
 )
 
-# Any: a function takes values of the type that it was made for.
+# Any: a function's argument has the type that it was created for.
 Text = Callable[[Any], str]
 
 
@@ -36,7 +36,7 @@ def cast_text(type_: DataType) -> Text:
 
 
 def _inner_text(type_: DataType) -> Text:
-    """As a value shows itself inside others."""
+    """The format of a value inside another."""
     match type_:
         case DecimalType():
             return _java_decimal
@@ -67,7 +67,7 @@ def _map_text(key: Text, value: Text) -> Text:
 
 
 def _struct_text(type_: StructType) -> Text:
-    """Fields that are null are not shown."""
+    """Null fields are omitted."""
     texts = [(each.name, _inner_text(each.type)) for each in type_.fields]
 
     def text(struct: dict[str, object]) -> str:
@@ -82,7 +82,7 @@ def _struct_text(type_: StructType) -> Text:
 
 
 def _java_decimal(number: Decimal) -> str:
-    """As BigDecimal.toString prints it: with an exponent if it is very small."""
+    """The format of BigDecimal.toString: with an exponent if the number is very small."""
     return str(number if number else number.copy_abs())
 
 
@@ -91,13 +91,13 @@ def _boolean_text(value: bool) -> str:
 
 
 def _sql_time(milliseconds: int) -> str:
-    """As java.sql.Time prints it: always with seconds."""
+    """The format of java.sql.Time: always with seconds."""
     shown = time_text(milliseconds)
     return shown if len(shown) > 5 else f"{shown}:00"
 
 
 def _sql_timestamp(milliseconds: int) -> str:
-    """As java.sql.Timestamp prints it, in UTC: at least one digit after the point."""
+    """The format of java.sql.Timestamp, in UTC: at least one digit after the point."""
     whole, _, fraction = timestamp_text(milliseconds).replace("T", " ").partition(".")
     return f"{whole}.{fraction.rstrip('0') or '0'}"
 

@@ -1,6 +1,6 @@
-"""What generated code calls: Java's arithmetic, comparisons, parts of values, LIKE.
+"""Functions that generated code calls: Java's arithmetic, comparisons, parts of values, LIKE.
 
-None that is not expected raises TypeError, as null does in ksqlDB: the expression has no value.
+An unexpected None raises TypeError, as null in ksqlDB: the expression has no value.
 """
 
 import math
@@ -24,7 +24,7 @@ from sql.datatypes import DecimalType
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 BIGINT_MIN, BIGINT_MAX = -(2**63), 2**63 - 1
-# Divisions that do not end would fill the memory before they fail.
+# Divisions without an end would fill the memory before they fail.
 DIGITS_MAX = 10_000
 LIKE_PATTERNS_MAX = 1024
 
@@ -43,19 +43,19 @@ def wrap_bigint(number: int) -> int:
 
 
 def divide_whole(left: int, right: int) -> int:
-    """Towards zero."""
+    """Integer division that rounds towards zero."""
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) is (right < 0) else -quotient
 
 
 def remainder_whole(left: int, right: int) -> int:
-    """With the sign of the left number."""
+    """The remainder, with the sign of the left number."""
     rest = abs(left) % abs(right)
     return -rest if left < 0 else rest
 
 
 def divide_by_zero(left: float, right: float) -> float:
-    """What a double gives when it is divided by zero; its sign counts."""
+    """The result of dividing a double by zero, depending on the sign of the zero."""
     if right != 0:
         return left / right
     if left == 0 or math.isnan(left):
@@ -64,7 +64,7 @@ def divide_by_zero(left: float, right: float) -> float:
 
 
 def remainder_double(left: float, right: float) -> float:
-    """As Java's %: NaN where there is none."""
+    """Java's % for doubles; NaN if it is undefined."""
     try:
         return math.fmod(left, right)
     except ValueError:
@@ -72,7 +72,7 @@ def remainder_double(left: float, right: float) -> float:
 
 
 def exact_context(type_: DecimalType) -> Context:
-    """Calculates with the digits of a type, and raises if these are not enough."""
+    """A context with the digits of a type, which raises if they are not enough."""
     return Context(
         prec=min(type_.precision, DIGITS_MAX),
         Emax=MAX_EMAX,
@@ -82,7 +82,7 @@ def exact_context(type_: DecimalType) -> Context:
 
 
 def decimal_division(type_: DecimalType) -> Callable[[Decimal, Decimal], Decimal]:
-    """left / right, if it is exactly a number of the type."""
+    """left / right; raises if it is not exactly a number of the type."""
     context, unit = exact_context(type_), Decimal((0, (1,), -type_.scale))
     divide, quantize = context.divide, context.quantize
 
@@ -97,7 +97,7 @@ def decimal_remainder(
     left_type: DecimalType, right_type: DecimalType
 ) -> Callable[[Decimal, Decimal], Decimal]:
     """left % right, with the sign of the left number."""
-    # The whole quotient, which is computed on the way, has the most digits.
+    # The integer quotient, which is computed internally, has the most digits.
     digits = left_type.precision + right_type.precision + max(left_type.scale, right_type.scale)
     remainder = exact_context(DecimalType(digits, 0)).remainder
 
@@ -109,14 +109,14 @@ def decimal_remainder(
 
 
 def decimal_of_double(number: float) -> Decimal:
-    """The decimal number that the text of a double shows."""
+    """The decimal number of a double's shortest digits."""
     if not math.isfinite(number):
         raise ValueError(f"{number} is not a decimal number")
     return Decimal(repr(number))
 
 
 def distinct_doubles(left: float | None, right: float | None) -> bool:
-    """IS DISTINCT FROM; NaN is distinct from null only, as comparisons with it are false."""
+    """IS DISTINCT FROM; NaN is only distinct from null, as comparisons with it are false."""
     if left is None or right is None:
         return left is not right
     return left < right or left > right
@@ -132,19 +132,19 @@ def distinct_decimals(left: float | Decimal | None, right: float | Decimal | Non
 
 
 def among(value: object, choices: tuple[object, ...]) -> bool:
-    """value IN choices; null is never among them."""
+    """value IN choices; false for null."""
     return value is not None and value in choices
 
 
 def text_before(left: str, right: str) -> bool:
-    """Whether a string comes before another in the order of UTF-16, which is Java's."""
+    """Whether a string precedes another in UTF-16 order, as in Java."""
     if left.isascii() or right.isascii():
         return left < right
     return _utf16(left) < _utf16(right)
 
 
 def text_not_after(left: str, right: str) -> bool:
-    """Whether a string comes before another, or is the same."""
+    """Whether a string precedes another or is equal."""
     return left == right or text_before(left, right)
 
 
@@ -153,17 +153,17 @@ def _utf16(text: str) -> bytes:
 
 
 def bytes_before(left: bytes, right: bytes) -> bool:
-    """Whether bytes come before others."""
+    """Whether bytes precede other bytes."""
     return left.translate(SIGNED_BYTES) < right.translate(SIGNED_BYTES)
 
 
 def bytes_not_after(left: bytes, right: bytes) -> bool:
-    """Whether bytes come before others, or are the same."""
+    """Whether bytes precede other bytes or are equal."""
     return left.translate(SIGNED_BYTES) <= right.translate(SIGNED_BYTES)
 
 
 def joined_texts(left: str | None, right: str | None) -> str:
-    """left + right, where null reads as Java prints it."""
+    """left + right; null becomes the string that Java prints for it."""
     return ("null" if left is None else left) + ("null" if right is None else right)
 
 
@@ -174,7 +174,7 @@ def element(array: list[object], index: int) -> object:
 
 
 def null_condition() -> bool:
-    """What NULL does where a condition must be true or false."""
+    """NULL where a condition must be true or false: raises."""
     raise TypeError("NULL is neither true nor false")
 
 

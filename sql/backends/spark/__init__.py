@@ -1,1 +1,1 @@
-"""Plans on Spark's Structured Streaming."""
+"""The Spark backend: runs plans on Structured Streaming."""

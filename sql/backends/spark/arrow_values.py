@@ -1,4 +1,4 @@
-"""Values of rows as Arrow arrays, and back: what Python and Arrow write differently is turned."""
+"""Conversion of the values of rows to Arrow arrays and back."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,12 +9,12 @@ from pyspark.sql.pandas.types import to_arrow_type
 from sql.backends.spark.column_types import spark_type
 from sql.datatypes import ArrayType, DataType, MapType, StructType
 
-# Arrow's types and arrays are Any in this module: the library has no types of its own.
-Turn = Callable[[Any], Any]  # of a value that is not null
+# Arrow's types and arrays are Any in this module: the library has no type hints.
+Turn = Callable[[Any], Any]  # for values that are not null
 
 
 def arrow_type(data_type: DataType) -> Any:
-    """The Arrow type that Spark hands a column over in."""
+    """The Arrow type of a column in Spark's batches."""
     return to_arrow_type(spark_type(data_type), timezone="UTC")
 
 
@@ -27,11 +27,11 @@ class ColumnValues:
         self._to_python = _maps_of_pairs(data_type)
 
     def array(self, values: Sequence[object]) -> Any:
-        """As an array."""
+        """The values as an array."""
         return pa.array(_turned(self._to_arrow, values), self.type)
 
     def values(self, array: Any) -> list[object]:
-        """As a list."""
+        """The values as a list."""
         return list(_turned(self._to_python, array.to_pylist()))
 
 
@@ -42,19 +42,19 @@ def _turned(turn: Turn | None, values: Sequence[object]) -> Sequence[object]:
 
 
 def _pairs_of_maps(data_type: DataType) -> Turn | None:
-    """Arrow takes a map as a list of pairs."""
+    """Arrow represents a map as a list of pairs."""
     return _inside(data_type, _pairs_of_maps, lambda value: list(value.items()))
 
 
 def _maps_of_pairs(data_type: DataType) -> Turn | None:
-    """Arrow gives a map as a list of pairs."""
+    """Arrow returns a map as a list of pairs."""
     return _inside(data_type, _maps_of_pairs, dict)
 
 
 def _inside(
     data_type: DataType, turn_of: Callable[[DataType], Turn | None], turn_map: Turn
 ) -> Turn | None:
-    """What turns the maps in values of a type; None if there are none."""
+    """A function that converts the maps in values of a type; None if there are none."""
     match data_type:
         case MapType(value=value):
             return _map_turn(turn_of(value), turn_map, to_pairs=turn_map is not dict)

@@ -1,9 +1,9 @@
-"""Calculations in Spark's SQL: + - * / % and unary minus, with Java's overflow and no errors.
+"""Calculations in Spark's SQL: + - * / % and unary minus, with Java's overflow and without errors.
 
-Null and what has no result make a calculation fail, so a string that is null there says it all.
-Whole numbers wrap around. INT is calculated as BIGINT, which has room for one operation. BIGINT is
-tried first; only where that overflows it is done again with decimals. Both are written for a whole
-chain of operations, so that its parts are written twice, and not twice for each operation.
+Null, and any operand without a result, make a calculation fail, so a null result always means a
+failure. Integers wrap around. INT is calculated as BIGINT, which has room for one operation. BIGINT
+is tried first; only on overflow it is computed again with decimals. Both versions are generated for
+a whole chain of operations, so that its operands are written twice, and not twice per operation.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ INFINITY, NAN, ZERO = double_literal(float("inf")), double_literal(float("nan"))
 
 
 def calculated(node: Calculation | Negation, write: Write) -> SqlCode:
-    """The text of a calculation; null where it fails."""
+    """The SQL of a calculation; null where it fails."""
     if node.type is INT:
         return failing(_int(node, write))
     if node.type is BIGINT:
@@ -66,7 +66,7 @@ def _long(code: SqlCode) -> str:
 
 
 def _divisor(code: SqlCode) -> str:
-    """What one may divide by: null instead of zero."""
+    """A divisor: null instead of zero."""
     if code.is_constant and code.value != 0:
         return code.text
     return f"nullif({code.text}, 0)"
@@ -80,7 +80,7 @@ def _bigint(node: Calculation | Negation, write: Write) -> str:
         quotient = f"({left.text} div {_divisor(right)})"
         if right.is_constant and right.value != -1:
             return quotient
-        # Only the lowest number divided by -1 leaves the range, and it stays what it is.
+        # Only the smallest number divided by -1 overflows, and its result is the same number.
         overflow = f"{left.text} = {LOWEST} AND {right.text} = -1"
         return f"if({overflow}, {left.text}, {quotient})"
     fast, exact = _chain(node, write)
@@ -88,7 +88,7 @@ def _bigint(node: Calculation | Negation, write: Write) -> str:
 
 
 def _chain(node: TypedExpression, write: Write) -> tuple[str, str]:
-    """Sums and products of a BIGINT: as tried first, and as exact."""
+    """Sums and products of a BIGINT: tried first, and exact."""
     if isinstance(node, Negation) and node.type is BIGINT:
         value = _chain(node.value, write)
         return f"try_subtract(0L, {value[0]})", _exact("-", "0L", value[1])
@@ -118,7 +118,7 @@ def _double(node: Calculation | Negation, write: Write) -> str:
         return f"({left.text} {node.operator} {right.text})"
     if node.operator == "%":
         return f"if({right.text} = {ZERO}, {left.text} * {NAN}, try_mod({left.text}, {right.text}))"
-    # The sign of a zero shows in its text alone.
+    # Only the string of a zero shows its sign.
     endless = f"if(CAST({right.text} AS STRING) = '-0.0', - {INFINITY}, {INFINITY})"
     return (
         f"if({right.text} = {ZERO}, {left.text} * {endless}, try_divide({left.text}, {right.text}))"
@@ -131,14 +131,14 @@ def _decimal(node: Calculation | Negation, write: Write) -> str:
         return f"CAST(- {write(node.value).text} AS {type_})"
     sides = (node.left.type, node.right.type)
     if node.operator == "/" or not all(isinstance(each, DecimalType) for each in sides):
-        # A quotient that needs rounding fails, which Spark's does not tell.
+        # A quotient that needs rounding must fail, which Spark does not detect.
         raise NotNative("a quotient of decimals")
     call = TRIED.get(node.operator, "try_mod")
     return f"try_cast({call}({write(node.left).text}, {write(node.right).text}) AS {type_})"
 
 
 def _joined(left: SqlCode, right: SqlCode) -> SqlCode:
-    """left + right, where null reads as Java prints it."""
+    """left + right; null becomes the string that Java prints for it."""
     sides = [_text_side(left), _text_side(right)]
     text = f"concat({', '.join(sides)})"
     return SqlCode(text, nullable=False, can_fail=left.can_fail or right.can_fail)

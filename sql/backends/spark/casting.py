@@ -1,7 +1,7 @@
-"""CAST in Spark's SQL, for each pair of types where it gives what ours gives.
+"""CAST in Spark's SQL, for the pairs of types with the same results as the native engine.
 
 Casts of doubles to strings differ between versions of Java, and casts of strings to times or
-decimals have special rules: those are not here.
+decimals have special rules: these are not supported here.
 """
 
 from collections.abc import Callable
@@ -37,12 +37,12 @@ DOUBLE_TEXT = text_literal(
 )
 TRUTHS = ", ".join(f"'{each}'" for each in ("t", "tr", "tru", "true", "y", "ye", "yes"))
 DAY_MS = 86_400_000
-# More digits may leave the range of a BIGINT.
+# More digits may exceed the range of a BIGINT.
 WHOLE_DIGITS_MAX = 18
 
 
 def cast(code: SqlCode, given: DataType, wanted: DataType, *, strict: bool) -> SqlCode:
-    """A value as one of another type; what cannot be cast is null, or fails if `strict`."""
+    """A value cast to another type; an invalid value is null, or fails if `strict`."""
     text = _text(code.text, given, wanted)
     if not strict:
         return SqlCode(text, nullable=code.nullable or code.can_fail or _may_refuse(given, wanted))
@@ -55,19 +55,19 @@ def cast(code: SqlCode, given: DataType, wanted: DataType, *, strict: bool) -> S
 
 
 def _may_refuse(given: DataType, wanted: DataType) -> bool:
-    """Whether some values cannot be cast."""
+    """Whether the cast fails for some values."""
     if isinstance(wanted, DecimalType):
         return True
     return given is STRING and wanted in (INT, BIGINT, DOUBLE)
 
 
 def trimmed(text: str) -> str:
-    """A string without spaces and controls around it."""
+    """A string without leading and trailing spaces and control characters."""
     return f"trim(BOTH {CONTROLS_AND_SPACE} FROM {text})"
 
 
 def double_to_whole(text: str, low: int, high: int, type_: str) -> str:
-    """As Java narrows doubles: NaN is 0, and what is too large is the largest number."""
+    """Narrows doubles as Java does: NaN is 0, and values out of range saturate."""
     lowest, highest = f"CAST('{low}' AS {type_})", f"CAST('{high}' AS {type_})"
     return (
         f"CASE WHEN isnan({text}) THEN CAST(0 AS {type_})"
@@ -78,7 +78,7 @@ def double_to_whole(text: str, low: int, high: int, type_: str) -> str:
 
 
 def double_to_bigint(text: str) -> str:
-    """The nearest BIGINT towards zero."""
+    """The nearest BIGINT, rounding towards zero."""
     return double_to_whole(text, -(2**63), 2**63 - 1, "BIGINT")
 
 

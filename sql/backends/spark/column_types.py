@@ -1,12 +1,12 @@
-"""Columns of ours as columns of Spark.
+"""Column types of SQL as types of Spark.
 
     BOOLEAN boolean    INT int    BIGINT bigint    DOUBLE double    STRING string    BYTES binary
     DECIMAL(p, s) decimal(p, s), if p is at most 38
     TIME int, ms of the day    DATE int, days since 1970    TIMESTAMP bigint, ms since 1970
     ARRAY<T> array    MAP<K, V> map    STRUCT<name T, ...> struct, with the same names
 
-Times are the whole numbers that rows have: their range is Java's, they have no time zone, and no
-setting of a session changes what they mean.
+Times are integers, as in rows: their range is Java's, they have no time zone, and settings of a
+session do not affect them.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ from sql.datatypes import (
 from sql.errors import SqlError
 
 DIGITS_MAX = 38  # of Spark's decimals
-# PySpark's types are Any here: they have none for mypy.
+# PySpark's types are Any here: they have no type hints.
 PLAIN: dict[DataType, tuple[str, Any]] = {
     BOOLEAN: ("boolean", spark.BooleanType()),
     INT: ("int", spark.IntegerType()),
@@ -47,7 +47,7 @@ PLAIN: dict[DataType, tuple[str, Any]] = {
 
 
 def has_spark_type(type_: DataType) -> bool:
-    """Whether Spark has a type for all values of ours."""
+    """Whether Spark has a type for all values of this type."""
     match type_:
         case DecimalType(precision):
             return precision <= DIGITS_MAX
@@ -79,7 +79,7 @@ def spark_type(type_: DataType) -> Any:
 
 
 def type_text(type_: DataType) -> str:
-    """The type of Spark's column, as its SQL writes it."""
+    """The type of Spark's column in SQL."""
     match type_:
         case DecimalType(precision, scale):
             return f"decimal({_digits(precision)},{scale})"
@@ -95,7 +95,7 @@ def type_text(type_: DataType) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """A name as Spark's SQL takes it, whatever it is."""
+    """A quoted name for Spark's SQL."""
     return f"`{name.replace('`', '``')}`"
 
 

@@ -1,4 +1,4 @@
-"""Comparisons in Spark's SQL: two-valued, so null makes them false, and Java's order of values."""
+"""Comparisons in Spark's SQL: two-valued (null gives false), with Java's order of values."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ from sql.functions.matching import wider_decimal
 
 Write = Callable[[TypedExpression], SqlCode]
 
-# Strings of characters below this one have the same order as code points and as UTF-16.
+# Strings with only characters below this one have the same order in code points and UTF-16.
 SURROGATES = "\ud800"
 DISTINCT = ("IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 ORDERED = (INT, BIGINT, BOOLEAN, DATE, TIME, TIMESTAMP)
@@ -40,7 +40,7 @@ ESCAPES = "!#$&*+-/:;<=>?@^|~" + "".join(map(chr, range(ord("a"), ord("z") + 1))
 
 
 def compared(node: Comparing, write: Write) -> SqlCode:
-    """left op right; a right side is not computed if the left one is null."""
+    """left op right; the right side is not computed if the left one is null."""
     left, right = _sides(node, write)
     if node.operator in DISTINCT:
         return _distinct(node, left, right)
@@ -65,7 +65,7 @@ def _cases(condition: str | None, result: str) -> list[str]:
 
 
 def _sides(node: Comparing, write: Write) -> tuple[SqlCode, SqlCode]:
-    """Both sides, as values of one type."""
+    """Both sides, converted to one type."""
     left, right = write(node.left), write(node.right)
     types = (node.left.type, node.right.type)
     if types[0] == types[1] or None in types or set(types) == {INT, BIGINT}:
@@ -101,7 +101,7 @@ def _changed(code: SqlCode, text: str) -> SqlCode:
 
 
 def _test(node: Comparing, left: SqlCode, right: SqlCode) -> str:
-    """The comparison of values that are there."""
+    """The comparison of values that are not null."""
     type_, operator = node.left.type or node.right.type, node.operator
     if DOUBLE in (node.left.type, node.right.type):
         return _double_test(operator, left, right)
@@ -123,12 +123,12 @@ def _has_common_order(code: SqlCode) -> bool:
 
 
 def _units(code: SqlCode) -> str:
-    """A string as bytes that have its order in Java."""
+    """A string as bytes that sort as strings do in Java."""
     return f"encode({code.text}, 'UTF-16BE')"
 
 
 def _double_test(operator: str, left: SqlCode, right: SqlCode) -> str:
-    """NaN is neither equal, less nor more in Java; to Spark it is equal to itself, and the most."""
+    """In Java, no comparison with NaN is true; in Spark, NaN equals NaN and is the largest."""
     tests = [f"{left.text} {operator} {right.text}"]
     tests += [f"NOT isnan({each.text})" for each in (left, right) if not _is_number(each)]
     return f"({' AND '.join(tests)})"
@@ -171,7 +171,7 @@ def among(node: Among, write: Write) -> SqlCode:
     if not shown:
         test = "FALSE"
     elif type_ is DOUBLE:
-        # Spark's IN knows two zeros if there are many choices.
+        # With many choices, Spark's IN distinguishes the two zeros.
         test = f"coalesce({' OR '.join(f'{value.text} = {each}' for each in shown)}, FALSE)"
     else:
         test = f"coalesce({value.text} IN ({', '.join(shown)}), FALSE)"
@@ -180,7 +180,7 @@ def among(node: Among, write: Write) -> SqlCode:
 
 
 def matched(node: Matching, write: Write) -> SqlCode:
-    """value LIKE pattern; null as a value fails."""
+    """value LIKE pattern; fails for a null value."""
     value, pattern = write(node.value), write(node.pattern)
     if not isinstance(pattern.value, str):
         raise NotNative("LIKE with a pattern that is not constant")
@@ -192,7 +192,7 @@ def matched(node: Matching, write: Write) -> SqlCode:
 
 
 def _plain_pattern(pattern: str, escape: str | None) -> tuple[str, str]:
-    """A pattern whose every escape is needed, and its escape sign."""
+    """A pattern without superfluous escapes, and its escape character."""
     sign = next((each for each in ESCAPES if each not in pattern), None)
     if sign is None:
         raise NotNative("LIKE with a pattern of many characters")

@@ -1,9 +1,9 @@
-"""Which data source reads the topics of a query: ours, or Spark's own connector for Kafka.
+"""The data source that reads the topics of a query: Millstream's, or Spark's connector for Kafka.
 
-The connector is there when its jars are: in SPARK_HOME/jars, named by "spark.jars", or fetched
-because of "spark.jars.packages" (org.apache.spark:spark-sql-kafka-0-10_2.13 of Spark's version).
-Both give the same columns, and both sources' records go through the same plan. The sink is always
-ours: the connector's writes are not transactional.
+The connector is available if its jars are: in SPARK_HOME/jars, in "spark.jars", or downloaded
+because of "spark.jars.packages" (org.apache.spark:spark-sql-kafka-0-10_2.13 with Spark's version).
+Both sources return the same columns, and their records are processed by the same plan. The sink is
+always Millstream's: the connector's writes are not transactional.
 """
 
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ HINT = (
     "'spark.connector'"
 )
 
-# Sessions, frames and columns are Any: PySpark has no types here.
+# Sessions, frames and columns are Any: PySpark has no type hints for them.
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a query reads."""
+    """The topics that a query reads, and how."""
 
     servers: str
     topics: tuple[str, ...]
@@ -36,8 +36,8 @@ class Subscription:
     starting_offsets: str  # as JSON: {"topic": {"partition": offset}}, -2 earliest, -1 latest
     max_offsets_per_trigger: int | None = None
     client: Mapping[str, str] = field(default_factory=dict)  # "kafka." settings
-    tasks: int | None = None  # at most so many of Spark's tasks read; only ours can
-    purged_topics: tuple[str, ...] = ()  # deleted up to what was read
+    tasks: int | None = None  # the maximum number of Spark tasks; only for Millstream's source
+    purged_topics: tuple[str, ...] = ()  # their records are deleted when they have been read
 
 
 def connector(session: Any, wanted: str) -> str:
@@ -52,7 +52,7 @@ def connector(session: Any, wanted: str) -> str:
 
 
 def has_kafka(session: Any) -> bool:
-    """Whether Spark knows the format "kafka"; nothing is asked of a cluster."""
+    """Whether Spark has the format "kafka"; sends no request to a cluster."""
     from pyspark.errors import PySparkException
 
     reading = session.readStream.format(KAFKA).option("kafka.bootstrap.servers", "localhost:1")
@@ -64,7 +64,7 @@ def has_kafka(session: Any) -> bool:
 
 
 def packing(name: str, tasks: int | None) -> str:
-    """What decides how the records of a micro-batch come to tasks, besides the offsets."""
+    """The inputs of the assignment of a micro-batch's records to tasks, besides the offsets."""
     return f"{name}/{tasks or 0}"
 
 
@@ -73,7 +73,7 @@ def records(
 ) -> Any:
     """The records of topics as a streaming frame, with the columns of records.py.
 
-    If there is work to do on them, the frame is what it gives.
+    With a stage, the frame has the results of the stage.
     """
     if name != KAFKA:
         return _of_ours(session, subscription, staged)
@@ -90,7 +90,7 @@ def _of_ours(session: Any, subscription: Subscription, staged: Staged | None) ->
         .option("group_id", subscription.group_id)
         .option("starting_offsets", subscription.starting_offsets)
         .option("max_offsets_per_trigger", str(subscription.max_offsets_per_trigger or 0))
-        # Offsets alone, so that the connector can continue from the checkpoint.
+        # Only offsets, so that the connector can continue from the checkpoint.
         .option("packing", packing(OURS, subscription.tasks))
     )
     if subscription.purged_topics:

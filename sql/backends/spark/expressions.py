@@ -1,8 +1,8 @@
-"""Typed expressions as columns of Spark, where Spark's own give what ours give.
+"""Typed expressions as columns of Spark, if Spark's functions have the same results.
 
-An expression becomes a string of Spark's SQL, by the same rules by which the native engine writes
-Python (see native/expression_code.py): which parts fail, and where a failure is null. What is not
-equal is NotNative; such expressions are computed by our own functions (see row_functions.py).
+An expression becomes Spark SQL, by the same rules as the Python source of the native engine (see
+native/expression_code.py): which parts may fail, and where a failure is null. Expressions without
+an equal are NotNative; they are computed by Millstream's functions (see row_functions.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -57,9 +57,9 @@ from sql.expressions import (
 
 
 def as_column(expression: TypedExpression, names: Sequence[str]) -> Any:
-    """An expression as a column; `names` are those of the row's columns in the frame.
+    """An expression as a column; `names` are the names of the row's columns in the frame.
 
-    Any: PySpark's columns have no types here.
+    Any: PySpark's columns have no type hints.
     """
     from pyspark.sql.functions import expr
 
@@ -76,12 +76,12 @@ def is_native(expression: TypedExpression) -> bool:
 
 
 def spark_text(expression: TypedExpression, names: Sequence[str]) -> str:
-    """An expression as Spark's SQL; NotNative if there is none that is equal."""
+    """An expression in Spark's SQL; NotNative if there is no equal one."""
     return _Writer(names).code(expression).text
 
 
 class _Writer:
-    """Writes expressions over some columns; without names they are c0, c1 and so on."""
+    """Generates expressions over some columns; the default names are c0, c1 and so on."""
 
     def __init__(self, names: Sequence[str] | None) -> None:
         self._names = names
@@ -89,13 +89,13 @@ class _Writer:
         self._count = 0
 
     def code(self, expression: TypedExpression) -> SqlCode:
-        """The text of an expression."""
+        """The SQL of an expression."""
         if not isinstance(expression, Constant) and _is_constant(expression):
             return _computed(expression)
-        found: SqlCode = self._writers[type(expression)](self, expression)
-        if len(found.text) > TEXT_MAX:
+        result: SqlCode = self._writers[type(expression)](self, expression)
+        if len(result.text) > TEXT_MAX:
             raise NotNative("the expression is too large")
-        return found
+        return result
 
     def _constant(self, node: Constant) -> SqlCode:
         return constant(node.value, node.type)
@@ -160,7 +160,7 @@ class _Writer:
         return SqlCode(code.text) if isinstance(node, FunctionValue | FieldValue) else code
 
     def _lambda(self, node: LambdaFunction) -> tuple[SqlCode, str | None]:
-        """A lambda, and another one that says when it fails, if it can."""
+        """A lambda, and another one that returns whether it fails, if it can."""
         outside, inside = self._variables, {}
         for each in node.variables:
             known_type(each.type)
@@ -194,7 +194,7 @@ class _Writer:
         return matched(node, self.code)
 
     def _truth(self, node: TypedExpression) -> SqlCode:
-        """A condition; NULL is none and fails."""
+        """A condition; NULL is not a condition and fails."""
         code = self.code(node)
         return failing(code.text) if code.nullable or code.can_fail else code
 
@@ -207,7 +207,7 @@ class _Writer:
     def _connected(
         self, node: Both | Either, kind: type[Both] | type[Either], word: str, end: str
     ) -> SqlCode:
-        """A chain of conditions; those after the one that decides are not computed."""
+        """A chain of conditions; those after the deciding one are not computed."""
         parts: list[TypedExpression] = []
         left: TypedExpression = node
         while isinstance(left, kind):
@@ -249,7 +249,7 @@ class _Writer:
         return SqlCode(text, can_fail=True, failure=f"({failure})")
 
     def _typed(self, node: TypedExpression, wanted: DataType) -> SqlCode:
-        """A part of something whose parts have one type."""
+        """A part of an expression whose parts have one type."""
         if node.type is None:
             return constant(None, wanted)
         code = self.code(node)
@@ -276,7 +276,7 @@ class _Writer:
         ]
         return certain(f"struct({', '.join(parts)})")
 
-    # mypy cannot know that a method under a type takes an expression of this type.
+    # mypy cannot know that the key of a method is the type of its expressions.
     _writers: ClassVar[dict[type, Callable[..., SqlCode]]] = {
         Constant: _constant,
         ColumnValue: _column,
@@ -325,12 +325,12 @@ def _is_constant(expression: object) -> bool:
 
 
 def _computed(expression: TypedExpression) -> SqlCode:
-    """The value of what is the same for all rows, by our own functions."""
+    """The value of a constant expression, computed by Millstream's functions."""
     if expression.type is None:
         raise NotNative("a constant without a type")
 
     def forget(error: Exception, row: object) -> None:
-        """Ignored: the rows themselves report the failure."""
+        """Ignored: the failure is reported for each row."""
 
     is_null, value = row_function([NullTest(expression), expression], forget)(())
     if is_null is None:

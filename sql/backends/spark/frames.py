@@ -1,4 +1,4 @@
-"""DataFrames of rows: of the records that a source reads, and to those that a sink writes."""
+"""DataFrames of rows: from the records of a source, and to the records of a sink."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,34 +18,34 @@ from sql.backends.spark.row_encoding import WRITTEN, EncoderSpec, encoder_of
 from sql.backends.spark.stages import Staged
 from sql.plan import Scan, Sink
 
-# Spark's frames are Any in this module: PySpark has no types here.
+# Spark's frames are Any in this module: PySpark has no type hints for them.
 
 
 @dataclass(frozen=True, slots=True)
 class FrameContext:
-    """What rows need besides their plan."""
+    """The inputs of the conversion of rows, besides their plan."""
 
     registry_url: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def of(cls, job: Job) -> "FrameContext":
-        """Those of a query."""
+        """The context of a query."""
         return cls(job.registry_url, job.settings)
 
     def flag(self, name: str) -> bool:
-        """A setting that is true or false; false if it is not set."""
+        """A boolean setting; the default is false."""
         return str(self.settings.get(name, "false")).lower() == "true"
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """The stage that makes rows of a source's records."""
+    """The stage that decodes a source's records to rows."""
 
     reading: DecoderSpec
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Records of other topics are left out."""
+        """Skips records of other topics."""
         decoder, topic = decoder_of(self.reading), self.reading.scan.topic
         for batch in batches:
             for name, own in parts(batch, "topic"):
@@ -56,13 +56,13 @@ class Decoding:
 def decoding(
     scan: Scan, context: FrameContext | None = None, *, used: frozenset[int] | None = None
 ) -> Staged:
-    """The rows of a source, of records as the "millstream" source gives them.
+    """The rows of a source, from records of the "millstream" source.
 
-    Columns: c0 .. cn as scan.shape.row has them, `present` (false for a deletion, whose columns of
-    values are null), `keyed` (false for a record without a key), and key, timestamp, partition,
-    offset and headers of the record; the timestamp is that of the source's TIMESTAMP column if it
-    has one. Records of other topics, and those that cannot be read, are left out.
-    `used` are the places of columns that are needed; others are null.
+    Columns: c0 .. cn as in scan.shape.row, `present` (false for a deletion, whose value columns are
+    null), `keyed` (false for a record without a key), and key, timestamp, partition, offset and
+    headers of the record; the timestamp is that of the source's TIMESTAMP column if it has one.
+    Records of other topics, and unreadable ones, are skipped. `used` are the indexes of the columns
+    that are needed; others are null.
     """
     about = context or FrameContext()
     reading = DecoderSpec(
@@ -76,11 +76,11 @@ def decoding(
 
 
 def encoded(sink: Sink, rows: Any, partitions: int, context: FrameContext | None = None) -> Any:
-    """The records of rows, with the columns that the "millstream" sink takes.
+    """The records of rows, with the columns of the "millstream" sink.
 
-    Columns: c0 .. cn as sink.shape.row has them, k0 .. km as sink.shape.key, timestamp; with
-    windows windowstart and windowend; and if there are any, present, keyed and headers as `decoded`
-    gives them. `partitions` are those of the topic.
+    Columns: c0 .. cn as in sink.shape.row, k0 .. km as in sink.shape.key, timestamp; with windows
+    windowstart and windowend; and optionally present, keyed and headers as in `decoding`.
+    `partitions` is the number of partitions of the topic.
     """
     about = context or FrameContext()
     writing = EncoderSpec(

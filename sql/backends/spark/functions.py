@@ -1,9 +1,10 @@
-"""Functions of ours that Spark has, too: a table of what their calls become.
+"""Functions that Spark has, too: a table of their calls in Spark's SQL.
 
-A function is here only if it gives the same for all values of its types, which a test checks with
-random ones. Many of the same name are not: positions in Spark's strings count characters and not
-UTF-16 units, its sines and logarithms have other last digits, its dates other patterns. Letters
-that came to Unicode after Python's tables were made have another case in Spark's.
+A function is only listed if it has the same results for all values of its types, which a test
+checks with random values. Many functions of the same name differ: positions in Spark's strings
+count characters, not UTF-16 units, its sines and logarithms differ in the last digits, its dates
+have other patterns. Letters that are newer than Python's Unicode tables may have another case in
+Spark.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,9 +41,9 @@ from sql.datatypes import (
 from sql.expressions import FunctionValue
 from sql.functions.builtin import builtin_functions
 
-# The longest replacement, as a factor: with this no string of a record reaches our own limit.
+# The maximum length of a replacement, as a factor: no string of a record can then exceed the limit.
 GROWTH_MAX = 10
-# Doubles from here on have no digits behind the point.
+# Doubles from here on have no fraction.
 WHOLE_DOUBLES = double_literal(2.0**52)
 PLAIN = (BOOLEAN, INT, BIGINT, STRING, BYTES, DATE, TIME, TIMESTAMP)
 NUMBERS = (INT, BIGINT, DATE, TIME, TIMESTAMP)
@@ -61,7 +62,7 @@ class SparkCall:
 
     node: FunctionValue
     arguments: Sequence[SqlCode]
-    # A lambda that says when the call's lambda fails, if it can.
+    # A lambda that returns whether the call's lambda fails, if it can.
     lambda_failure: str | None = None
 
     @property
@@ -71,11 +72,11 @@ class SparkCall:
 
     @property
     def types(self) -> tuple[DataType | None, ...]:
-        """The types of the arguments; None of NULL and of units."""
+        """The types of the arguments; None for NULL and for units."""
         return tuple(each.type for each in self.node.arguments)
 
     def known_text(self, index: int) -> str:
-        """An argument that must be the same string for all rows."""
+        """An argument that must be a constant string."""
         value = self.arguments[index].value
         if not isinstance(value, str):
             raise NotNative("a string that depends on the row")
@@ -88,7 +89,7 @@ Fits = Callable[[tuple[DataType | None, ...]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How calls with arguments of some types are written."""
+    """The SQL of calls with arguments of some types."""
 
     fits: Fits
     build: Build
@@ -128,7 +129,7 @@ def _written(call: SparkCall, rule: Rule) -> SqlCode:
 
 
 def _failure_of_lambda(call: SparkCall) -> str | None:
-    """A lambda that fails for one element fails for all."""
+    """A lambda that fails for one element fails the whole call."""
     if call.lambda_failure is None:
         return None
     array = call.arguments[0].text
@@ -161,12 +162,12 @@ def _of_decimal(given: tuple[DataType | None, ...]) -> bool:
 
 
 def _alike(given: tuple[DataType | None, ...]) -> bool:
-    """Arguments of one type, whatever it is."""
+    """Arguments of the same type."""
     return len({each for each in given if each is not None}) == 1
 
 
 def _plain(given: tuple[DataType | None, ...]) -> bool:
-    """Arguments of one type whose values are equal in Spark if they are equal for us."""
+    """Arguments of one type whose values are compared in the same way in Spark."""
     found = {each for each in given if each is not None}
     return len(found) == 1 and all(map(_is_plain, found))
 
@@ -193,7 +194,7 @@ def _array_and_element(given: tuple[DataType | None, ...]) -> bool:
 
 
 def _number_array(given: tuple[DataType | None, ...]) -> bool:
-    """One array of numbers whose order is the same everywhere."""
+    """One array of numbers, which have the same order in Spark."""
     (array,) = given
     return isinstance(array, ArrayType) and (
         array.element in NUMBERS or isinstance(array.element, DecimalType)
@@ -214,24 +215,24 @@ def _moved(*types: DataType) -> Fits:
 
 
 def _as(template: str) -> Build:
-    """The arguments in a template."""
+    """The arguments, inserted into a template."""
     return lambda call: template.format(*call.sql_arguments)
 
 
 def _listed(template: str) -> Build:
-    """All arguments in one place of a template."""
+    """All arguments, inserted as a list into a template."""
     return lambda call: template.format(", ".join(call.sql_arguments))
 
 
 def _absolute(call: SparkCall) -> str:
-    """The lowest number has no opposite and stays."""
+    """The smallest integer has no opposite and is not changed."""
     value = call.sql_arguments[0]
     bits, type_ = (31, "INT") if call.types[0] is INT else (63, "BIGINT")
     return f"if({value} = CAST('{-(2**bits)}' AS {type_}), {value}, abs({value}))"
 
 
 def _whole_double(call: SparkCall, function: str) -> str:
-    """The next whole number as a double; large ones and zero stay, and so does the sign of zero."""
+    """Rounds to an integer as a double; large numbers and signed zeros are unchanged."""
     value = call.sql_arguments[0]
     zero = f" WHEN {value} < 0D AND {value} > -1D THEN -0D" if function == "ceil" else ""
     return (
@@ -241,7 +242,7 @@ def _whole_double(call: SparkCall, function: str) -> str:
 
 
 def _rounded(call: SparkCall) -> str:
-    """Halves become the larger number."""
+    """Rounds halves up."""
     value = call.sql_arguments[0]
     up = f"if({value} - CAST(floor({value}) AS DOUBLE) >= 0.5D, 1L, 0L)"
     return (
@@ -260,7 +261,7 @@ def _sign(call: SparkCall) -> str:
 
 
 def _replaced(call: SparkCall) -> str:
-    """Nothing is replaced in Spark by an empty text; and a string must not grow without end."""
+    """Spark does not replace an empty string; and the length of the result is limited."""
     old, new = call.known_text(1), call.known_text(2)
     if not old or len(new) > GROWTH_MAX * len(old):
         raise NotNative("a string that may grow")
@@ -306,7 +307,7 @@ def _contains(call: SparkCall) -> str:
 
 
 def _array_concat(call: SparkCall) -> str:
-    """A null array is an empty one."""
+    """A null array counts as empty."""
     known = [each.text for each in call.arguments if not each.is_null]
     if len(known) < 2:
         return known[0]
@@ -339,7 +340,7 @@ def _encoding(names: dict[str, str]) -> Build:
 
 
 def _later(sign: str) -> Build:
-    """A timestamp some units later or earlier."""
+    """A timestamp, some units later or earlier."""
 
     def build(call: SparkCall) -> str:
         unit = call.known_text(0)
@@ -356,7 +357,7 @@ def _later(sign: str) -> Build:
 SAME = _as("{0}")
 TO_BIGINT = _as("CAST({0} AS BIGINT)")
 
-# By name, the first rule that fits the types of the arguments.
+# By name: the first rule that matches the types of the arguments is used.
 FUNCTIONS: dict[str, tuple[Rule, ...]] = {
     # numbers
     "ABS": (

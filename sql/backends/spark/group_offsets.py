@@ -1,7 +1,7 @@
-"""OffsetCommitter: commits the offsets that Spark's own connector has read, so tools show its lag.
+"""OffsetCommitter: commits the offsets that Spark's connector has read, so that tools show its lag.
 
-It also deletes what was read of repartition topics. Our source does both itself. The connector
-keeps its place in the checkpoint alone.
+It also deletes records of repartition topics that were read. Millstream's source does both itself.
+The connector stores its position only in the checkpoint.
 """
 
 import logging
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 class OffsetCommitter(StreamingQueryListener):  # type: ignore[misc]  # Any: PySpark has no types here
-    """Listens to one query, which has the group's name."""
+    """A listener for one query; the group has the query's name."""
 
     def __init__(
         self,
@@ -34,22 +34,22 @@ class OffsetCommitter(StreamingQueryListener):  # type: ignore[misc]  # Any: PyS
         self._purge = Purge(purged_topics, clock or SystemClock())
 
     def onQueryStarted(self, event: Any) -> None:
-        """Nothing was read."""
+        """Nothing was read yet."""
 
     def onQueryProgress(self, event: Any) -> None:
-        """A batch is done: commit its offsets."""
+        """A batch is complete: commit its offsets."""
         if event.progress.name == self._group_id:
             for source in event.progress.sources:
                 self._commit(source.endOffset)
 
     def onQueryIdle(self, event: Any) -> None:
-        """Nothing new was read."""
+        """Nothing was read."""
 
     def onQueryTerminated(self, event: Any) -> None:
         """Do nothing: the offsets are committed already."""
 
     def _commit(self, place: str | None) -> None:
-        """Commit; it never fails a query."""
+        """Commit; an error never fails the query."""
         if not place:
             return
         ends = of_text(place, "endOffset")

@@ -1,10 +1,10 @@
-"""What runs in Python before and after Spark's own aggregation and join: the stages of a query.
+"""The stages of a query in Python, before and after Spark's aggregation or join.
 
     records -> GroupInput -> group, timestamp, a0 .. an -> groupBy -> GroupOutput -> records
     records -> JoinSide -> key, row, timestamp -> join -> JoinOutput -> records
 
-Groups, keys and rows are bytes for Spark: it compares them and gives them back. Expressions, and
-what the results of aggregates mean, are the native engine's.
+Groups, keys and rows are bytes for Spark, which only compares and returns them. Expressions and
+results of aggregates are computed by the native engine's functions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,14 +39,14 @@ from sql.planner import plan_from_json
 from sql.rows.row_format import Row
 from sql.schema import WINDOW_BOUNDS
 
-# Arrow's arrays and batches are Any in this module: the library has no types of its own.
+# Arrow's arrays and batches are Any in this module: the library has no type hints.
 BOUND_NAMES = tuple(each.name for each in WINDOW_BOUNDS)
 LEFT, RIGHT = "left", "right"
 SIDE = [("key", pa.binary()), ("row", pa.binary()), ("timestamp", pa.int64())]
 
 
 class Stages:
-    """The stages of one query, made once for a process."""
+    """The stages of one query, created once per process."""
 
     def __init__(self, job: Job) -> None:
         plan = plan_from_json(job.plan, registry_with(job.function_modules))
@@ -60,7 +60,7 @@ class Stages:
         return str(self._job.settings.get(name, "false")).lower() == "true"
 
     def rows_of(self, last: PlanNode) -> Callable[[Any], list[Record]]:
-        """From batches of a topic's records to the rows of a step."""
+        """A function from batches of a topic's records to the rows of a step."""
         scan = scan_of(last)
         reading = DecoderSpec(
             scan,
@@ -71,7 +71,7 @@ class Stages:
         return lambda batch: steps(decoder.rows(batch))
 
     def encoder(self) -> RowEncoder:
-        """What writes the results."""
+        """The encoder of the results."""
         sink = self.sink
         writing = EncoderSpec(
             sink.topic,
@@ -109,7 +109,7 @@ class GroupInput:
         self.schema = pa.schema([("group", pa.binary()), ("timestamp", pa.int64()), *fields])
 
     def run(self, batch: Any) -> Any:
-        """Rows that are in no group are left out."""
+        """Skips rows without a group."""
         group_of, encode, compute = self._group, self._encode, self._arguments
         found = [
             (key if group_of is None else group_of(row), row, time_ms)
@@ -131,15 +131,15 @@ class GroupInput:
 def _array(column: ColumnValues | None, values: Sequence[object]) -> Any:
     if column is not None:
         return column.array(values)
-    # COUNT wants to know no more than whether there is a value.
+    # COUNT only needs to know whether the value is null.
     return pa.array([None if each is None else True for each in values], pa.bool_())
 
 
 class GroupOutput:
-    """The records of groups, of what Spark has aggregated.
+    """The records of groups, from Spark's aggregation.
 
     Columns: group, timestamp, with windows windowstart and windowend, and for each aggregate r0 and
-    so on; an average is its sum and, as n0 and so on, its count.
+    so on; an average consists of its sum and its count (n0 and so on).
     """
 
     def __init__(self, stages: Stages) -> None:
@@ -151,7 +151,7 @@ class GroupOutput:
         self._steps = steps_between(stages.sink.input, step)
         self._encoder = stages.encoder()
         names = [each.name for each in step.shape.key]
-        # Places in (key, window start, window end) of the columns after the aggregates.
+        # Indexes of the columns after the aggregates in (key, window start, window end).
         self._places = [
             names.index(each.name)
             if each.name in names
@@ -182,7 +182,7 @@ class GroupOutput:
 
 
 def _result_of(place: int, call: AggregateCall) -> Callable[[Any], list[object]]:
-    """The values of an aggregate, as its function has them, of what Spark has computed."""
+    """The values of an aggregate's state, from Spark's result."""
     column, name = f"r{place}", function_name(call.function.signature.name)
     if name == "COUNT":
         return lambda batch: list(batch.column(column).to_pylist())
@@ -223,7 +223,7 @@ class JoinSide:
         self.schema = pa.schema(SIDE)
 
     def run(self, batch: Any) -> Any:
-        """Rows as bytes; a row without a key has no partner."""
+        """Rows as bytes; a row without a key matches no other."""
         found = [each for each in self._rows(batch) if each[1] is not None]
         keys, rows, times = _columns(found)
         arrays = [
@@ -235,7 +235,7 @@ class JoinSide:
 
 
 class JoinOutput:
-    """The records of joined rows; columns are those of SIDE with left_ and right_ before them."""
+    """The records of joined rows; columns are those of SIDE with the prefixes left_ and right_."""
 
     def __init__(self, stages: Stages) -> None:
         step = stages.step
@@ -269,7 +269,7 @@ def _columns(records: list[Record]) -> tuple[list[Row | None], list[Row | None],
 
 @lru_cache(maxsize=64)
 def stage_of(job: str, name: str) -> GroupInput | GroupOutput | JoinSide | JoinOutput:
-    """A stage of a query, made once for a process: "input", "output", "left" or "right"."""
+    """A stage of a query, created once per process: "input", "output", "left" or "right"."""
     stages = Stages(Job.of_text(job))
     if isinstance(stages.step, Aggregate):
         return GroupInput(stages) if name == "input" else GroupOutput(stages)
@@ -284,7 +284,7 @@ class GroupStage:
     name: str
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Batch by batch."""
+        """Process batch by batch."""
         return map(stage_of(self.job, self.name).run, batches)
 
 

@@ -1,4 +1,4 @@
-"""Job: what a worker must know of a query to run its tasks; travels as text."""
+"""Job: the description of a query for workers; it is sent as text."""
 
 import json
 import zlib
@@ -14,22 +14,22 @@ PACKED_KEPT_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A query as data: nothing of it depends on the process that made it."""
+    """A query as data, which does not depend on the process that created it."""
 
     application_id: str
-    plan: dict[str, object]  # as plan_to_json makes it
+    plan: dict[str, object]  # from plan_to_json
     partition_counts: Mapping[str, int]  # of all topics that the query reads or writes
     settings: Mapping[str, object] = field(default_factory=dict)
     registry_url: str | None = None
     function_modules: tuple[str, ...] = ()
 
     def to_text(self) -> str:
-        """As text."""
+        """Encode as text."""
         return json.dumps(asdict(self))
 
     @classmethod
     def of_text(cls, text: str) -> Self:
-        """From text; anything else is a SqlError."""
+        """Decode from text; SqlError if it is invalid."""
         try:
             found = json.loads(text)
             found["function_modules"] = tuple(found["function_modules"])
@@ -39,13 +39,13 @@ class Job:
 
 
 def packed(jobs: Iterable[Job]) -> bytes:
-    """Jobs for workers, small: Spark cannot start stateful operators that carry a megabyte."""
+    """Compressed jobs for workers: Spark cannot start stateful operators with large data."""
     texts = {job.application_id: job.to_text() for job in jobs}
     return zlib.compress(json.dumps(texts).encode())
 
 
 @lru_cache(maxsize=PACKED_KEPT_MAX)
 def unpacked(jobs: bytes) -> dict[str, str]:
-    """The JSON of jobs, by their applications' ids."""
+    """The JSON of jobs, by the ids of their applications."""
     texts: dict[str, str] = json.loads(zlib.decompress(jobs))
     return texts

@@ -1,4 +1,4 @@
-"""JvmLog: what Spark's JVM and its Python workers say, in a file that does not grow for ever."""
+"""JvmLog: the output of Spark's JVM and its Python workers, in a file of limited size."""
 
 import logging
 import os
@@ -11,9 +11,9 @@ FILES_KEPT = 2
 
 
 class JvmLog:
-    """A pipe for a new process, and a thread that writes what comes through it to a file.
+    """A pipe for a new process, and a thread that copies its output to a file.
 
-    Inside `with` the pipe can be given away; the thread ends with the last process that has it.
+    Inside `with` the pipe can be passed on; the thread ends with the last process that has it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,7 +30,7 @@ class JvmLog:
         os.close(self._end)
 
     def _copy(self, reading: int) -> None:
-        """Copy lines; what cannot be written is dropped, or the process would wait for us."""
+        """Copy lines; on errors they are dropped, since the process would block otherwise."""
         file: logging.Handler
         try:
             file = RotatingFileHandler(

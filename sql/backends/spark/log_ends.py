@@ -1,4 +1,4 @@
-"""LogEnds: which partitions there are and where their logs begin and end, asked of the cluster."""
+"""LogEnds: the partitions of a cluster's topics, and the start and end offsets of their logs."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -19,11 +19,11 @@ SHOWN_MAX = 10
 
 
 class DataLost(MillstreamError):
-    """Offsets that a query still had to read are gone."""
+    """Offsets that a query still had to read were deleted."""
 
 
 def lost(options: SourceOptions, gone: Mapping[TopicPartition, str]) -> None:
-    """Raise DataLost, or warn of it if the query continues without the records."""
+    """Raise DataLost, or log a warning if the query continues without the records."""
     if not gone:
         return
     shown = "; ".join(f"{tp}: {what}" for tp, what in sorted(gone.items())[:SHOWN_MAX])
@@ -39,7 +39,7 @@ def lost(options: SourceOptions, gone: Mapping[TopicPartition, str]) -> None:
 
 
 class LogEnds:
-    """Asks one cluster; opened once in a reader of the driver."""
+    """Requests to one cluster; opened once in the driver."""
 
     def __init__(self, options: SourceOptions, clock: Clock | None = None) -> None:
         """Open the clients; nothing is sent yet."""
@@ -60,47 +60,47 @@ class LogEnds:
         )
         self._admin = admin(options.servers, **of_admin(settings, ConsumerConfig))
 
-    # --- what there is ------------------------------------------------------------------------
+    # --- partitions and offsets ---------------------------------------------------------------
 
     def partitions(self) -> set[TopicPartition]:
-        """All partitions of the topics that are read, as of now."""
+        """All current partitions of the topics that are read."""
         if self._pattern is not None:
             names = [name for name in self._admin.list_topics() if self._pattern.fullmatch(name)]
         else:
             names = list(self._options.topics)
         described = self._admin.describe_topics(names)
-        found = set()
+        result = set()
         for name in names:
             error = described.errors.get(name)
             if error is not None and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise error
             if error is None:
-                found |= {TopicPartition(name, number) for number in described[name].partitions}
-        return found
+                result |= {TopicPartition(name, number) for number in described[name].partitions}
+        return result
 
     def existing(self) -> set[TopicPartition]:
-        """As `partitions`; topics named must be there."""
-        found = self.partitions()
-        missing = set(self._options.topics) - {tp.topic for tp in found}
+        """Like `partitions`; but named topics must exist."""
+        result = self.partitions()
+        missing = set(self._options.topics) - {tp.topic for tp in result}
         if missing:
             names = ", ".join(f'"{name}"' for name in sorted(missing))
             raise ConfigError(
                 f"topics do not exist: {names}", hint='create them first, or correct "topics"'
             )
-        return found
+        return result
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where logs begin."""
+        """The start offsets."""
         return self._consumer.beginning_offsets(partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where logs end, for what may be read."""
+        """The end offsets, as far as records may be read."""
         return self._consumer.end_offsets(partitions)
 
-    # --- places that options name -------------------------------------------------------------
+    # --- positions in options -----------------------------------------------------------------
 
     def resolve(self, where: Where, otherwise: str) -> dict[TopicPartition, int]:
-        """The offsets of all partitions at a place; `otherwise` is for those it leaves out."""
+        """The offsets of all partitions at a position; `otherwise` is for the others."""
         partitions = self.existing()
         if isinstance(where, int):
             return self._at_time(partitions, where)
@@ -112,7 +112,7 @@ class LogEnds:
         found = self._consumer.offsets_for_times(dict.fromkeys(partitions, time_ms))
         younger = {tp: place.offset for tp, place in found.items() if place is not None}
         ends = self.latest(partitions)
-        # A record may be younger and not committed yet: then the end that can be read comes first.
+        # A younger record may not be committed yet: then the end of the readable records is used.
         return {tp: min(younger.get(tp, end), end) for tp, end in ends.items()}
 
     def _at_offsets(
@@ -131,12 +131,12 @@ class LogEnds:
         chosen = {tp: where.get(tp, left_out) for tp in partitions}
         return {tp: marks[at][tp] if at < 0 else at for tp, at in chosen.items()}
 
-    # --- what went away -----------------------------------------------------------------------
+    # --- deleted records ----------------------------------------------------------------------
 
     def check(self, start: Offsets, end: Offsets) -> dict[TopicPartition, int]:
-        """Where to begin reading, for partitions of `end`: `start`, or what is left of it.
+        """The offsets to start from, for partitions of `end`: `start`, or what is left after it.
 
-        Partitions that `start` does not know are new, and read from their beginning.
+        Partitions that are not in `start` are new, and read from their beginning.
         """
         present = self.partitions()
         first = self.earliest([tp for tp in end if tp in present])
@@ -155,7 +155,7 @@ class LogEnds:
         return begin
 
     def ends_after(self, start: Offsets) -> dict[TopicPartition, int]:
-        """Where logs end now; logs that became shorter than what was read are reported."""
+        """The current end offsets; logs that end before what was read are reported."""
         last = self.latest(self.partitions())
         gone = {
             tp: f"the log ends at {last[tp]}, but {at} was already read"
@@ -166,10 +166,10 @@ class LogEnds:
         lost(self._options, gone)
         return last
 
-    # --- what others see ----------------------------------------------------------------------
+    # --- consumer group -----------------------------------------------------------------------
 
     def commit(self, offsets: Offsets) -> None:
-        """Commit for the group of the options, so that its lag can be seen; never fails a query."""
+        """Commit for the group of the options, so that tools show its lag; never fails a query."""
         if not offsets:
             return
         if self._options.group_id is not None:

@@ -1,15 +1,15 @@
-"""Marks: what the sink's tasks have written of a micro-batch, as their groups' offsets say it.
+"""Marks: what the sink's tasks have written of a micro-batch, in the offsets of their groups.
 
     group    <sink id>-spark-marker-<task>
     offset   micro-batch + 1
-    note     {"query": "...", "packing": "millstream/0"}               of a SQL query
+    metadata {"query": "...", "packing": "millstream/0"}               of a SQL query
              {"query": "...", "rows": 1200, "digest": 81985529}        of another program
              the query's id alone                                      of earlier versions
 
-A mark says that a task need not write. That is true only if the task has the rows again that it had
-then. A SQL query knows what decides that: its packing. For other programs the mark holds a digest
-of the rows, whatever their order. The query's id is the checkpoint's: after a new checkpoint old
-marks say nothing.
+A mark means that a task need not write. This is correct only if the task has the same rows again.
+For a SQL query, that is determined by its packing. For other programs the mark contains a digest of
+the rows, independent of their order. The query's id is that of the checkpoint: with a new
+checkpoint, old marks have no effect.
 """
 
 import json
@@ -29,20 +29,20 @@ SAME_HINT = (
 
 
 class PackingChanged(MillstreamError):
-    """A micro-batch that was written in part comes again, and its tasks have other rows."""
+    """A partly written micro-batch is repeated, but its tasks have other rows."""
 
 
 @dataclass(slots=True)
 class RowDigest:
-    """Rows of a task, in any order."""
+    """The digest of a task's rows, in any order."""
 
     rows: int = 0
     digest: int = 0
 
     def add(self, keys: Sequence[bytes | None] | None, values: Sequence[bytes | None]) -> None:
-        """Take some rows; without keys `keys` is None."""
+        """Add rows; `keys` is None if they have none."""
         self.rows += len(values)
-        # Null and empty are one here: what counts is whether they are the same rows.
+        # Null and empty are not distinguished: the digest only detects other rows.
         found: Iterable[int]
         if keys is None:
             found = map(crc32, _filled(values))
@@ -57,15 +57,15 @@ def _filled(column: Sequence[bytes | None]) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a task has written, and how far."""
+    """The progress of a task."""
 
     query_id: str
-    batches: int  # so many micro-batches: the next one's number
+    batches: int  # the number of micro-batches, which is the number of the next one
     packing: str | None = None
     rows: RowDigest | None = None
 
     def to_offset(self) -> OffsetAndMetadata:
-        """As it is committed."""
+        """The mark as a committed offset."""
         note: dict[str, object] = {"query": self.query_id}
         if self.packing is not None:
             note["packing"] = self.packing
@@ -75,13 +75,13 @@ class Mark:
 
 
 def mark_of(at: OffsetAndMetadata) -> Mark:
-    """What was committed."""
+    """The mark in a committed offset."""
     try:
         note = json.loads(at.metadata or "")
         query_id, packing = str(note["query"]), note.get("packing")
         rows = RowDigest(note["rows"], note["digest"]) if "rows" in note else None
     except (ValueError, TypeError, KeyError):
-        return Mark(at.metadata or "", at.offset)  # an earlier version's
+        return Mark(at.metadata or "", at.offset)  # of an earlier version
     return Mark(query_id, at.offset, packing, rows)
 
 
@@ -93,25 +93,25 @@ class TaskBatch:
     task: int
     query_id: str
     batch_id: int
-    packing: str | None = None  # None: the sink does not know how rows come to tasks
+    packing: str | None = None  # None: the sink does not know the packing
 
     @property
     def transactional_id(self) -> str:
-        """Who writes."""
+        """The transactional id of the task."""
         return f"{self.sink_id}-{self.task}"
 
     @property
     def marker_prefix(self) -> str:
-        """How the groups of all tasks begin."""
+        """The prefix of the groups of all tasks."""
         return f"{self.sink_id}-spark-marker-"
 
     @property
     def marker_group(self) -> str:
-        """Where it is marked as written."""
+        """The group with the task's mark."""
         return f"{self.marker_prefix}{self.task}"
 
     def mark(self, rows: RowDigest | None = None) -> Mark:
-        """That it is written; `rows` are those it has written."""
+        """The mark of a written part; `rows` are the written rows."""
         return Mark(self.query_id, self.batch_id + 1, self.packing, rows)
 
     def marker(
@@ -121,7 +121,7 @@ class TaskBatch:
         return {TopicPartition(topic, 0): self.mark(rows).to_offset()}
 
     def is_written(self, found: Mark) -> bool:
-        """Whether this task's mark says that it is written."""
+        """Whether the task's mark shows that it is written."""
         return found.query_id == self.query_id and found.batches > self.batch_id
 
     def check_packing(self, found: Mark) -> None:
@@ -137,7 +137,7 @@ class TaskBatch:
             )
 
     def check_rows(self, found: Mark, now: RowDigest) -> None:
-        """Refuse to skip rows that are not those that were written."""
+        """Refuse to skip rows that differ from the written ones."""
         if found.batches != self.batch_id + 1 or found.rows is None or found.rows == now:
             return
         raise PackingChanged(

@@ -1,13 +1,13 @@
-"""Offsets of topics: as Spark keeps them in a checkpoint, and the arithmetic of micro-batches.
+"""Offsets of topics: as Spark stores them in a checkpoint, and the arithmetic of micro-batches.
 
     {"orders": {"0": 120, "1": 87},     the next offset to read of each partition
      "?packing": {"least": 0, "most": 2}}    how the micro-batch that ends here is packed into tasks
 
-The packing is part of the checkpoint, so that a micro-batch that is done again has the same tasks
-whatever the options are by then: the sink marks what each task has written. No topic can have a
-name with a question mark. Checkpoints of earlier versions have no packing.
+The packing is part of the checkpoint, so that a repeated micro-batch has the same tasks, whatever
+the options are then: the sink stores what each task has written. Topic names cannot contain
+question marks. Checkpoints of earlier versions have no packing.
 
-Nothing here knows Spark or a cluster.
+This module uses neither Spark nor a cluster.
 """
 
 import json
@@ -26,7 +26,7 @@ PACKING = "?packing"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """Offsets of one partition that a task reads: from `start` up to and without `end`."""
+    """Offsets of one partition that a task reads: from `start` to `end` (exclusive)."""
 
     topic: str
     partition: int
@@ -35,43 +35,43 @@ class Span:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Which partition."""
+        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def size(self) -> int:
-        """How many offsets."""
+        """The number of offsets."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How many tasks read a micro-batch, at least and at most; 0: one for each partition."""
+    """The minimum and maximum number of tasks that read a micro-batch; 0: one per partition."""
 
     least: int = 0
     most: int = 0
 
     def to_tree(self) -> dict[str, int]:
-        """As a checkpoint keeps it."""
+        """The format of checkpoints."""
         return {"least": self.least, "most": self.most}
 
 
 def packing_of(tree: Mapping[str, object]) -> Packing | None:
-    """The packing that a checkpoint has; None if an earlier version wrote it."""
+    """The packing in a checkpoint; None if an earlier version wrote it."""
     found = tree.get(PACKING)
     if found is None:
         return None
     numbers = found if isinstance(found, Mapping) else {}
     if set(numbers) != {"least", "most"} or {type(each) for each in numbers.values()} != {int}:
         raise ConfigError(
-            f"cannot read how the checkpoint packs its tasks: {found!r}",
+            f"cannot read the task packing of the checkpoint: {found!r}",
             hint="a newer version may have written it: use that version",
         )
     return Packing(numbers["least"], numbers["most"])
 
 
 def to_tree(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """As a checkpoint keeps them, in a steady order."""
+    """The format of checkpoints, in a stable order."""
     tree: dict[str, dict[str, int]] = {}
     for tp in sorted(offsets):
         tree.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
@@ -79,11 +79,11 @@ def to_tree(offsets: Offsets) -> dict[str, dict[str, int]]:
 
 
 def of_tree(tree: object, what: str, *, least: int = 0) -> dict[TopicPartition, int]:
-    """Offsets as `to_tree` makes them or a user writes them; `what` names them in an error."""
-    hint = 'give {"topic": {"partition": offset}}, as in {"orders": {"0": 12, "1": 0}}'
+    """Offsets from `to_tree` or from a user; `what` is their name in errors."""
+    hint = 'use the form {"topic": {"partition": offset}}, as in {"orders": {"0": 12, "1": 0}}'
     if not isinstance(tree, Mapping):
         raise ConfigError(f'"{what}" has no offsets: {tree!r}', hint=hint)
-    found: dict[TopicPartition, int] = {}
+    result: dict[TopicPartition, int] = {}
     for topic, partitions in tree.items():
         if topic == PACKING:
             continue
@@ -94,8 +94,8 @@ def of_tree(tree: object, what: str, *, least: int = 0) -> dict[TopicPartition, 
                 raise ConfigError(f'"{what}" has partition {number!r} of "{topic}"', hint=hint)
             if type(offset) is not int or not least <= offset <= OFFSET_MAX:
                 raise ConfigError(f'"{what}" has offset {offset!r} for {topic}-{number}', hint=hint)
-            found[TopicPartition(topic, int(number))] = offset
-    return found
+            result[TopicPartition(topic, int(number))] = offset
+    return result
 
 
 def of_text(text: str, what: str, *, least: int = 0) -> dict[TopicPartition, int]:
@@ -104,16 +104,16 @@ def of_text(text: str, what: str, *, least: int = 0) -> dict[TopicPartition, int
         tree = json.loads(text)
     except ValueError as error:
         raise ConfigError(
-            f'"{what}" is {text!r}', hint='give earliest, latest or {"topic": {"0": 12}}'
+            f'"{what}" is {text!r}', hint='use earliest, latest or {"topic": {"0": 12}}'
         ) from error
     return of_tree(tree, what, least=least)
 
 
 def share(start: Offsets, end: Offsets, limit: int) -> dict[TopicPartition, int]:
-    """Where a batch of at most `limit` offsets ends: partitions get their part by what they hold.
+    """The end of a batch of at most `limit` offsets, divided among partitions by their lag.
 
-    What rounding leaves goes first to partitions that would get nothing, so that none waits
-    forever behind a large one. Partitions of `start` that are not in `end` are left out.
+    The remainder of the division goes first to partitions that would get nothing, so that none
+    waits forever behind a large one. Partitions of `start` that are not in `end` are omitted.
     """
     held = {tp: max(0, end[tp] - start.get(tp, 0)) for tp in end}
     total = sum(held.values())
@@ -127,12 +127,12 @@ def share(start: Offsets, end: Offsets, limit: int) -> dict[TopicPartition, int]
     )
     for tp in waiting[:left]:
         parts[tp] += 1
-    # A log that became shorter ends where it ends; that was reported before.
+    # A log that became shorter ends at its end; this was reported before.
     return {tp: min(end[tp], start.get(tp, 0) + part) for tp, part in parts.items()}
 
 
 def spans(start: Offsets, end: Offsets) -> list[Span]:
-    """What lies between two offsets; nothing of partitions that hold nothing."""
+    """The spans between two sets of offsets, without empty ones."""
     return [
         Span(tp.topic, tp.partition, start[tp], end[tp])
         for tp in sorted(end)
@@ -141,9 +141,9 @@ def spans(start: Offsets, end: Offsets) -> list[Span]:
 
 
 def pack(found: Iterable[Span], *, least: int = 0, most: int = 0) -> list[list[Span]]:
-    """Spans as tasks: at least so many, if there are records enough, and at most so many.
+    """Divide spans among tasks, between a minimum (if there are enough records) and a maximum.
 
-    The same spans are always packed in the same way: a batch that is done again has the same tasks.
+    The same spans are always packed in the same way: a repeated batch has the same tasks.
     """
     pieces = _split(sorted(found), least)
     count = min(most or len(pieces), len(pieces))
@@ -157,7 +157,7 @@ def pack(found: Iterable[Span], *, least: int = 0, most: int = 0) -> list[list[S
 
 
 def _split(whole: list[Span], least: int) -> list[Span]:
-    """Cut the largest spans until there are `least`."""
+    """Split the largest spans until there are `least`."""
     total = sum(span.size for span in whole)
     if len(whole) >= least or not total:
         return whole

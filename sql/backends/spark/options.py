@@ -1,4 +1,4 @@
-"""Options of the "millstream" source and sink: strings from outside, checked once.
+"""Options of the "millstream" source and sink: strings, parsed and validated once.
 
 Names are not case-sensitive, as in Spark. Settings of the clients have the prefix
 "kafka." and Kafka's names, with dots or underscores.
@@ -31,7 +31,7 @@ EXACTLY_ONCE = "exactly_once"
 AT_LEAST_ONCE = "at_least_once"
 PREFIX = "kafka."
 SERVERS = ("bootstrap_servers", "kafka.bootstrap_servers", "kafka.bootstrap.servers")
-SPARK_OWN = frozenset({"checkpointlocation", "path", "queryname"})  # Spark hands them on
+SPARK_OWN = frozenset({"checkpointlocation", "path", "queryname"})  # options for Spark itself
 DECIDED_HERE = frozenset(
     {
         "group_id",
@@ -63,62 +63,60 @@ SOURCE_NAMES = (
 )
 MICRO_BATCH = frozenset({"batch_id", "query_id", "sink_id"})
 SINK_NAMES = ("topic", "delivery", "sink_id", "query_id", "batch_id", "packing")
-# A task writes its part of a micro-batch in one transaction, which has five minutes.
+# A task writes its part of a micro-batch in one transaction, which may take five minutes.
 OFFSETS_PER_TRIGGER = 500_000
 
 Where = str | int | Mapping[TopicPartition, int]  # earliest or latest, a time in ms, or offsets
 
 
 class SparkOptions(Protocol):
-    """Options as Spark gives them: a dict that forgets the case of names."""
+    """Options as Spark passes them: a dict that ignores the case of names."""
 
     def items(self) -> Iterable[tuple[str, str]]:
-        """All of them."""
+        """All options."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a reader must know."""
+    """The options of a reader."""
 
     servers: str
     topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
     starting: Where = LATEST
     ending: Where = LATEST
-    max_offsets_per_trigger: int = OFFSETS_PER_TRIGGER  # 0: all there are
+    max_offsets_per_trigger: int = OFFSETS_PER_TRIGGER  # 0: no limit
     min_partitions: int = 0
     tasks: int = 0
     group_id: str | None = None
     isolation_level: str = "read_committed"
     fail_on_data_loss: bool = True
     include_headers: bool = True
-    stage: str | None = None  # work on records where they are read, see stages.py
+    stage: str | None = None  # the stage to run on records where they are read, see stages.py
     keeps_packing: bool = True  # in the checkpoint; the sink of a SQL query checks its own packing
-    purged_topics: tuple[
-        str, ...
-    ] = ()  # repartition topics, of which records are deleted once read
+    purged_topics: tuple[str, ...] = ()  # repartition topics, whose records are deleted once read
     client: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """What a writer must know."""
+    """The options of a writer."""
 
     servers: str
     topic: str | None = None
     delivery: str = EXACTLY_ONCE
     sink_id: str | None = None
     client: Mapping[str, object] = field(default_factory=dict)
-    # The micro-batch that a bounded result is; written again, it is there once.
+    # The micro-batch of a bounded result; it is written once, even if it is repeated.
     query_id: str | None = None
     batch_id: int | None = None
-    # How rows come to tasks, if the query knows; see transactions.py.
+    # The packing of rows into tasks, if the query knows it; see transactions.py.
     packing: str | None = None
 
 
 def source_options(given: SparkOptions, *, streaming: bool) -> SourceOptions:
-    """Read the options of a source."""
+    """Parse the options of a source."""
     options = _lowered(given)
     servers = _servers(options)
     client = _client(options, NetworkConfig, ClusterConfig, ConsumerConfig)
@@ -151,7 +149,7 @@ def source_options(given: SparkOptions, *, streaming: bool) -> SourceOptions:
 
 
 def sink_options(given: SparkOptions) -> SinkOptions:
-    """Read the options of a sink."""
+    """Parse the options of a sink."""
     options = _lowered(given)
     servers = _servers(options)
     client = _client(options, NetworkConfig, ClusterConfig, ProducerConfig)
@@ -161,7 +159,7 @@ def sink_options(given: SparkOptions) -> SinkOptions:
     if ("batch_id" in options or "query_id" in options) and not set(options) >= MICRO_BATCH:
         raise ConfigError(
             "the options do not identify the micro-batch",
-            hint='give "batch_id", "query_id" and "sink_id" together',
+            hint='set "batch_id", "query_id" and "sink_id" together',
         )
     return SinkOptions(
         servers,
@@ -182,7 +180,7 @@ def _lowered(given: SparkOptions) -> dict[str, str]:
 def _servers(options: dict[str, str]) -> str:
     named = [name for name in SERVERS if name in options]
     if not named:
-        raise ConfigError('"bootstrap_servers" is missing', hint='give "host:port,host:port"')
+        raise ConfigError('"bootstrap_servers" is missing', hint='set it to "host:port,host:port"')
     servers = options[named[0]]
     for name in named:
         del options[name]
@@ -191,10 +189,10 @@ def _servers(options: dict[str, str]) -> str:
 
 
 def _client(options: dict[str, str], *configs: type[object]) -> dict[str, object]:
-    """Settings with the prefix, each as the type that its default has."""
-    # Each class is a dataclass, which mypy does not see in type[object].
+    """Settings with the prefix, converted to the types of their defaults."""
+    # Each class is a dataclass, which mypy does not know for type[object].
     known = {item.name: item for config in configs for item in fields(config)}  # type: ignore[arg-type]
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name in [name for name in options if name.startswith(PREFIX)]:
         text = options.pop(name)
         setting = name.removeprefix(PREFIX).replace(".", "_")
@@ -205,8 +203,8 @@ def _client(options: dict[str, str], *configs: type[object]) -> dict[str, object
         if setting not in known:
             refuse_unknown({setting: text}, *configs)
         default = known[setting].default
-        found[setting] = _typed(name, text, default)
-    return found
+        result[setting] = _typed(name, text, default)
+    return result
 
 
 def _typed(name: str, text: str, default: object) -> object:
@@ -230,7 +228,7 @@ def _topics(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
     if (pattern is None) == ("topics" not in options):
         raise ConfigError(
             "the topics to read are not set, or set twice",
-            hint='give either "topics" or "topic_pattern"',
+            hint='set either "topics" or "topic_pattern"',
         )
     if pattern is not None:
         try:
@@ -248,15 +246,15 @@ def _topics(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
         except ValueError as error:
             raise ConfigError(f'"topics" is not a JSON list: {error}') from error
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-        raise ConfigError(f'"topics" is {text!r}', hint='give "a,b" or ["a", "b"]')
+        raise ConfigError(f'"topics" is {text!r}', hint='use the form "a,b" or ["a", "b"]')
     topics = tuple(dict.fromkeys(each.strip() for each in names if each.strip()))
     if not topics:
-        raise ConfigError('"topics" names no topic', hint='give "a,b" or ["a", "b"]')
+        raise ConfigError('"topics" names no topic', hint='use the form "a,b" or ["a", "b"]')
     return topics, None
 
 
 def _where(options: Mapping[str, str], which: str, otherwise: str) -> Where:
-    """The place that starting_... or ending_... names."""
+    """The position of starting_... or ending_... options."""
     offsets, time = f"{which}_offsets", f"{which}_timestamp"
     if offsets in options and time in options:
         raise ConfigError(f'"{offsets}" and "{time}" are both given', hint="leave one out")
@@ -278,17 +276,17 @@ def _number(options: Mapping[str, str], name: str) -> int:
 
 
 def _offsets_per_trigger(options: Mapping[str, str]) -> int:
-    """The limit of a micro-batch; 0 must be asked for, since it may outlive its transaction."""
+    """The limit of a micro-batch; 0 must be explicit: its transaction may time out."""
     name = "max_offsets_per_trigger"
     number = _as_number(name, options.get(name, str(OFFSETS_PER_TRIGGER)))
     if number < 0:
-        raise ConfigError(f'"{name}" is {number}', hint="give a number, or 0 for no limit")
+        raise ConfigError(f'"{name}" is {number}', hint="use a number, or 0 for no limit")
     return number
 
 
 def _as_number(name: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
-        raise ConfigError(f'"{name}" is {text!r}', hint="give a whole number")
+        raise ConfigError(f'"{name}" is {text!r}', hint="use an integer")
     return int(text)
 
 
@@ -302,6 +300,6 @@ def _as_truth(name: str, text: str) -> bool:
 
 
 def of_admin(settings: Mapping[str, object], config: type[object]) -> dict[str, object]:
-    """Settings of a client without those of its own kind: what an admin of the cluster takes."""
+    """Settings of a client without those of its own kind: the settings of an admin client."""
     own = {item.name for item in fields(config)}  # type: ignore[arg-type] # as in _client
     return {name: value for name, value in settings.items() if name not in own}

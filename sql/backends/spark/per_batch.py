@@ -2,9 +2,10 @@
 
     source -> stage in Python -> groupBy or join of Spark -> stage in Python -> sink
 
-A group is emitted once per micro-batch, with its value after all of its records. Results that are
-final, and joined rows, go to the sink as a stream. Updates go there batch by batch, since sinks in
-Python take none: each batch is a result of its own, written once under its number.
+A group is emitted once per micro-batch, with its value after all records of the batch. Final
+results, and joined rows, are written to the sink as a stream. Updates are written batch by batch,
+since sinks in Python do not support them: each batch is a separate result, written once under its
+number.
 """
 
 import threading
@@ -43,7 +44,7 @@ KINDS = {
     JoinKind.OUTER: "full_outer",
 }
 
-# Spark's frames, columns and queries are Any in this module: PySpark has no types here.
+# Spark's frames, columns and queries are Any in this module: PySpark has no type hints for them.
 Read = Callable[[str, Staged], Any]  # the records of a topic after a stage
 
 
@@ -57,7 +58,7 @@ def runs_per_batch(job: Job) -> bool:
 
 
 def topics_of(job: Job) -> list[str]:
-    """The topics that such a query reads."""
+    """The topics that a per-batch query reads."""
     step = Stages(job).step
     assert step is not None, "a query without state does not run per batch"
     inputs = [step.input] if isinstance(step, Aggregate) else [step.left, step.right]
@@ -66,7 +67,7 @@ def topics_of(job: Job) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PerBatchQuery:
-    """One query that is about to start; `read` gives the records of a topic, after a stage."""
+    """A query to start; `read` returns the records of a topic after a stage."""
 
     job: Job
     place: "SparkPlace"
@@ -74,7 +75,7 @@ class PerBatchQuery:
     read: Read
 
     def start(self, options: Mapping[str, str], checkpoint: str) -> Any:
-        """Spark's query; `options` are those of the sink."""
+        """Start Spark's query; `options` are those of the sink."""
         _check_session(self.place.session)
         step = Stages(self.job).step
         if isinstance(step, Aggregate):
@@ -118,7 +119,7 @@ class PerBatchQuery:
             groups = groups.withColumn(
                 f"window{bound}", functions.unix_millis(functions.col(f"window.{bound}"))
             )
-        # There is no window before the beginning of time.
+        # No window begins before time 0.
         return self._written(groups.where(functions.col("windowstart") >= 0))
 
     def _joined(self, step: StreamJoin) -> Any:
@@ -140,7 +141,7 @@ class PerBatchQuery:
         return self._written(sides[0].join(sides[1], condition, KINDS[step.kind]))
 
     def _rows(self, topic: str, name: str) -> Any:
-        """The rows that Spark's own operator gets."""
+        """The input rows of Spark's operator."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         stage = GroupStage(self.job.to_text(), name)
@@ -148,7 +149,7 @@ class PerBatchQuery:
         return self.read(topic, Staged(stage, from_arrow_schema(schema)))
 
     def _written(self, results: Any) -> Any:
-        """The records of what Spark's own operator gave."""
+        """The records of the results of Spark's operator."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         output = Staged(GroupStage(self.job.to_text(), "output"), from_arrow_schema(WRITTEN))
@@ -158,7 +159,7 @@ class PerBatchQuery:
 
 
 class _Batches:
-    """Writes each micro-batch as a result of its own, under its number."""
+    """Writes each micro-batch as a separate result, under its number."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """`options` are those of the sink."""
@@ -167,12 +168,12 @@ class _Batches:
         self._begun = threading.Event()
 
     def begin(self, query_id: str) -> None:
-        """Set the query's id, which is the checkpoint's."""
+        """Set the query's id, which is that of the checkpoint."""
         self._query_id = str(query_id)
         self._begun.set()
 
     def write(self, batch: Any, batch_id: int) -> None:
-        """Write a batch; done again, it finds itself written."""
+        """Write a batch; a repeated batch is detected and skipped."""
         # Spark may call this before `start` has returned the query's id.
         self._begun.wait()
         numbered = {"query_id": self._query_id, "batch_id": str(batch_id)}
@@ -180,7 +181,7 @@ class _Batches:
 
 
 def _check_session(session: Any) -> None:
-    """Refuse Spark Connect, where batches are written by a process that knows no query id."""
+    """Refuse Spark Connect, where the process that writes batches has no query id."""
     if "connect" in type(session).__module__:
         raise SqlError("updates per batch cannot be written through Spark Connect", hint=HINT)
 
@@ -200,12 +201,12 @@ def _window(window: WindowSpec) -> tuple[Any, int]:
 
 def _results(step: Aggregate) -> list[Any]:
     """The columns that Spark computes; see GroupOutput."""
-    found: list[Any] = []
+    result: list[Any] = []
     first = 0
     for place, call in enumerate(step.calls):
-        found += _result(place, call, f"a{first}")
+        result += _result(place, call, f"a{first}")
         first += len(call.arguments)
-    return found
+    return result
 
 
 def _result(place: int, call: AggregateCall, argument: str) -> list[Any]:

@@ -1,6 +1,6 @@
-"""What can run with 'spark.updates'='per-batch': plans that Spark's own operators can do.
+"""The plans that can run with 'spark.updates'='per-batch', on Spark's own operators.
 
-Everything else is refused when the statement is made, with what it is that cannot.
+All others are refused when the statement is executed, with the unsupported construct.
 """
 
 from sql.errors import SqlError
@@ -25,7 +25,7 @@ FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 
 def stateful_step(plan: Sink) -> Aggregate | StreamJoin | None:
-    """The step that Spark's own operator does; None if the plan keeps nothing between records.
+    """The step that Spark's operator runs; None if the plan is stateless.
 
     SqlError if Spark has no such operator.
     """
@@ -44,14 +44,14 @@ def stateful_step(plan: Sink) -> Aggregate | StreamJoin | None:
 
 
 def before_single_rows(step: PlanNode) -> PlanNode:
-    """The step before all those that look at one row alone."""
+    """The last step before the steps on single rows."""
     while isinstance(step, Filter | Project | Explode | Rekey):
         step = step.input
     return step
 
 
 def scan_of(step: PlanNode) -> Scan:
-    """The source whose rows reach a step through single-row steps alone; else it is refused."""
+    """The source, if only steps on single rows follow it; otherwise it is refused."""
     found = before_single_rows(step)
     if not isinstance(found, Scan) or found.shape.is_table:
         raise _refused(f"{_name(found)} before another step with state")
@@ -61,7 +61,7 @@ def scan_of(step: PlanNode) -> Scan:
 
 
 def function_name(call_name: str) -> str:
-    """An aggregate's name as FUNCTIONS has it."""
+    """An aggregate's name in FUNCTIONS."""
     return call_name.upper()
 
 

@@ -1,8 +1,8 @@
-"""TaskProcessor: tasks that have stores, as Spark's stateful operator, one group for each task.
+"""TaskProcessor: tasks with stores, as Spark's stateful operator, with one group per task.
 
-Tasks of several queries may run side by side; each has its own rows and its own state. Spark loads
-this module in a process of its own whenever a query starts, only to ask `init` for the state: what
-runs tasks is imported where they run.
+Tasks of several queries may run in one operator; each has its own rows and its own state. Whenever
+a query starts, Spark loads this module in a separate process, only to call `init`: the modules that
+run tasks are imported where tasks run.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ OUTPUT = (
 )
 SEPARATOR = "/"
 
-# Any, here and below: what Spark gives and takes has no types.
+# Any, here and below: values from and for Spark have no type hints.
 
 
 class MapPages:
@@ -27,21 +27,21 @@ class MapPages:
         self._state = state
 
     def get(self, store: str, number: int) -> bytes | None:
-        """A page; None when there is none."""
+        """A page; None if there is none."""
         found = self._state.getValue((store, number))
         return None if found is None else bytes(found[0])
 
     def put(self, store: str, number: int, page: bytes) -> None:
-        """Keep a page."""
+        """Store a page."""
         self._state.updateValue((store, number), (page,))
 
     def remove(self, store: str, number: int) -> None:
-        """Forget a page."""
+        """Remove a page."""
         self._state.removeKey((store, number))
 
 
 class TaskProcessor(StatefulProcessor):  # type: ignore[misc]
-    """Runs the records of a batch through a task; the group's key is the task's name."""
+    """Runs the records of a batch through a task; the key of the group is the task's name."""
 
     def __init__(self, jobs: bytes) -> None:
         """`jobs` are packed, see job.py."""

@@ -1,7 +1,7 @@
 """Deletes the records of repartition topics that a query has read, as an application does.
 
-A micro-batch that is done again reads from where the last one ended: what lies before is not
-needed once that one is in Spark's commit log.
+A repeated micro-batch is read from the end of the previous one: earlier records are not needed once
+that batch is in Spark's commit log.
 """
 
 import logging
@@ -18,7 +18,7 @@ LIMIT_MS = 5_000
 
 
 def purge_committed(admin: Admin, group_id: str, topics: tuple[str, ...]) -> None:
-    """A query has ended: delete what its group has read of repartition topics."""
+    """After a query has ended, delete the repartition records that its group has read."""
     if not topics:
         return
     try:
@@ -30,7 +30,7 @@ def purge_committed(admin: Admin, group_id: str, topics: tuple[str, ...]) -> Non
 
 
 def _delete(admin: Admin, before: Offsets) -> set[TopicPartition]:
-    """Delete records; what was not deleted is logged, and never fails a query."""
+    """Delete records; failures are logged, and never fail a query."""
     if not before:
         return set()
     try:
@@ -54,11 +54,11 @@ class Purge:
         self._deleted: dict[TopicPartition, int] = {}
 
     def done(self, offsets: Offsets) -> None:
-        """The micro-batch that ends at these offsets is done for good."""
+        """The micro-batch that ends at these offsets is complete and never repeated."""
         self._done.update({tp: at for tp, at in offsets.items() if tp.topic in self._topics})
 
     def run_when_due(self, admin: Admin) -> None:
-        """Delete what was read, now and then."""
+        """Delete the records that were read, at most once per interval."""
         if self._done and self._clock.monotonic_ms() >= self._due_ms:
             self._due_ms = self._clock.monotonic_ms() + INTERVAL_MS
             before = {tp: at for tp, at in self._done.items() if at > self._deleted.get(tp, 0)}

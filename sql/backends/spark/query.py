@@ -1,12 +1,12 @@
-"""SparkQuery: persistent queries as one streaming query of Spark; mostly one.
+"""SparkQuery: a persistent query (or several) as one streaming query of Spark.
 
     source (all topics that the topologies read) -> job and task of each record
         tasks with stores      groupBy(task).transformWithState(TaskProcessor)
         tasks without          where the records are read, see stages.py
     -> sink (all topics that they write, in one transaction per Spark task and batch)
 
-What one sub-topology writes for another goes through its repartition topic, as in an application:
-it is read with the next batch. Several jobs share the batches and nothing else.
+Records that one sub-topology writes for another go through its repartition topic, as in an
+application: they are read with the next batch. Several jobs only share the batches.
 """
 
 import json
@@ -52,20 +52,20 @@ logger = logging.getLogger(__name__)
 
 SOURCE = "millstream"
 PLACES = {EARLIEST: -2, LATEST: -1}
-Read = Callable[..., Any]  # the records of topics as a streaming frame, perhaps after a stage
-Offsets = dict[str, dict[str, int]]  # by topic and partition, as JSON writes it
-INITIALIZING = "Initializing sources"  # what Spark says of a query until its source is there
-WAITING = "Waiting for data to arrive"  # and when there is nothing to do
+Read = Callable[..., Any]  # the records of topics as a streaming frame, possibly after a stage
+Offsets = dict[str, dict[str, int]]  # by topic and partition, as in JSON
+INITIALIZING = "Initializing sources"  # Spark's status of a query until its source is ready
+WAITING = "Waiting for data to arrive"  # and if there are no new records
 SOURCE_LIMIT_S = 60.0
 FIRST_BATCH_LIMIT_S = 15.0
 LOOK_S = 0.05
 
-_starting_one = threading.Lock()  # many at once keep each other's processes from starting in time
+_starting_one = threading.Lock()  # many starts at once would make their processes time out
 
 
 @dataclass(frozen=True, slots=True)
 class SparkPlace:
-    """Where a query runs, reads and keeps its state."""
+    """The environment of a query: session, brokers and checkpoints."""
 
     session: Any  # a SparkSession
     servers: str
@@ -73,13 +73,13 @@ class SparkPlace:
     client: Mapping[str, str] = field(default_factory=dict)  # "kafka." settings
     trigger: Mapping[str, object] = field(default_factory=lambda: {"processingTime": "0 seconds"})
     max_offsets_per_trigger: int | None = None
-    connector: str = AUTO  # what reads topics; see connectors.py
-    tasks: int | None = None  # how many read at most; None: one for each partition
+    connector: str = AUTO  # the connector that reads topics; see connectors.py
+    tasks: int | None = None  # the maximum number of reading tasks; None: one per partition
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedJob:
-    """A job whose topics are there, and how its tasks lie on them."""
+    """A job whose topics exist, with the layout of its tasks."""
 
     job: Job
     layout: Layout
@@ -98,9 +98,9 @@ class SparkQuery:
     ) -> None:
         """Nothing runs yet.
 
-        `name` is that of the group, the sink and the checkpoint; left out, it is the id of the
-        first job's application. `starting` says where topics are read from the first time,
-        "earliest" or "latest", if the group has committed nothing yet.
+        `name` is the name of the group, the sink and the checkpoint; the default is the id of the
+        first job's application. `starting` is where topics are read from the first time, "earliest"
+        or "latest", if the group has no committed offsets.
         """
         self._jobs = (jobs,) if isinstance(jobs, Job) else tuple(jobs)
         self._name = self._jobs[0].application_id if name is None else name
@@ -111,7 +111,7 @@ class SparkQuery:
         self._purged_topics: tuple[str, ...] = ()
 
     def start(self) -> None:
-        """Make the internal topics and begin."""
+        """Create the internal topics and start the query."""
         if len(self._jobs) == 1 and runs_per_batch(self._jobs[0]):
             self._start_per_batch(self._jobs[0])
             return
@@ -144,7 +144,7 @@ class SparkQuery:
             self._wait_for_processes()
 
     def _start_per_batch(self, job: Job) -> None:
-        """Begin as Spark's own operators; nothing goes through internal topics."""
+        """Start it on Spark's own operators; internal topics are not used."""
         with admin(self._place.servers) as administration:
             counts = self._counts(administration)
             policies = {
@@ -168,32 +168,32 @@ class SparkQuery:
             self._wait_for_processes()
 
     def _listen(self) -> None:
-        """Commit what the connector reads, which does not do so itself."""
+        """Commit the offsets that the connector reads, since it does not commit them itself."""
         from sql.backends.spark.group_offsets import OffsetCommitter
 
         self._listener = OffsetCommitter(self._place.servers, self._name, self._purged_topics)
         self._place.session.streams.addListener(self._listener)
 
     def _wait_for_processes(self) -> None:
-        """Wait until Spark has the query's Python processes: it gives each of them 10 s to come.
+        """Wait until Spark has the query's Python processes: each has 10 s to start.
 
-        One is for the source; others come with the first batch, which may take long for itself.
+        One is for the source; others start with the first batch, which may itself take long.
         """
         wait = time.monotonic() + SOURCE_LIMIT_S
-        while self.is_active and self._is_said(INITIALIZING) and time.monotonic() < wait:
+        while self.is_active and self._has_status(INITIALIZING) and time.monotonic() < wait:
             time.sleep(LOOK_S)
         wait = time.monotonic() + FIRST_BATCH_LIMIT_S
         while self.is_active and not self._has_done_a_batch() and time.monotonic() < wait:
             time.sleep(LOOK_S)
 
-    def _is_said(self, message: str) -> bool:
+    def _has_status(self, message: str) -> bool:
         return bool(self._streaming.status["message"] == message)
 
     def _has_done_a_batch(self) -> bool:
-        return self._streaming.lastProgress is not None or self._is_said(WAITING)
+        return self._streaming.lastProgress is not None or self._has_status(WAITING)
 
     def stop(self) -> None:
-        """End after the batch that runs; offsets and state stay in the checkpoint."""
+        """Stop after the running batch; offsets and state stay in the checkpoint."""
         if self._streaming is not None:
             self._streaming.stop()
             self._streaming = None
@@ -203,7 +203,7 @@ class SparkQuery:
         self._purge()
 
     def _purge(self) -> None:
-        """Delete what was read of repartition topics; it never fails."""
+        """Delete the records of repartition topics that were read; never fails."""
         if not self._purged_topics:
             return
         try:
@@ -213,7 +213,7 @@ class SparkQuery:
             logger.warning("could not delete records of %s: %s", self._purged_topics, error)
 
     def discard_state(self) -> None:
-        """Delete the checkpoint; only when it has stopped. One that is not local stays."""
+        """Delete the checkpoint, after a stop. A checkpoint that is not local is kept."""
         folder = Path(self._checkpoint())
         if folder.is_dir():
             shutil.rmtree(folder)
@@ -222,13 +222,13 @@ class SparkQuery:
         return f"{self._place.checkpoints}/{self._name}"
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the query has ended by itself; False when the time was up first."""
+        """Wait until the query has ended; False on a timeout."""
         if self._streaming is None:
             return True
         return bool(self._streaming.awaitTermination(timeout_s))
 
     def process_all(self) -> None:
-        """Wait until all that is there now is processed; what Spark gave up is raised."""
+        """Wait until all existing records are processed; raises Spark's failure."""
         self._streaming.processAllAvailable()
 
     @property
@@ -238,7 +238,7 @@ class SparkQuery:
 
     @property
     def error(self) -> str | None:
-        """Why it ended, if something went wrong."""
+        """The reason why it failed, or None."""
         found = None if self._streaming is None else self._streaming.exception()
         return None if found is None else str(found)
 
@@ -251,12 +251,12 @@ class SparkQuery:
     # --- inside -------------------------------------------------------------------------------
 
     def _prepared(self, administration: Admin) -> list[PreparedJob]:
-        """The jobs over the topics as they are, with the internal ones."""
+        """The jobs with the current topics, including internal ones."""
         counts = self._counts(administration)
         return [_prepared(administration, job, counts) for job in self._jobs]
 
     def _counts(self, administration: Admin) -> Mapping[str, int]:
-        """The partitions of all topics; those of the jobs must be there."""
+        """The number of partitions of all topics; the topics of the jobs must exist."""
         counts = existing_topics(administration)
         needed = {topic for job in self._jobs for topic in job.partition_counts}
         missing = sorted(needed - set(counts))
@@ -265,7 +265,7 @@ class SparkQuery:
         return counts
 
     def _starting_offsets(self, administration: Admin, prepared: Sequence[PreparedJob]) -> Offsets:
-        """Where to read from without a checkpoint."""
+        """The offsets to start from without a checkpoint."""
         policies = {
             tp: EARLIEST if tp.topic in layout.repartition_topics else self._starting
             for layout in (each.layout for each in prepared)
@@ -275,7 +275,7 @@ class SparkQuery:
         return self._offsets(administration, policies)
 
     def _offsets(self, administration: Admin, policies: Mapping[TopicPartition, str]) -> Offsets:
-        """What the group has committed, or as the policy says."""
+        """The committed offsets of the group, or those of the reset policy."""
         committed = administration.list_group_offsets(self._name, list(policies)).values
         tree: Offsets = {}
         for tp, policy in policies.items():
@@ -298,7 +298,7 @@ class SparkQuery:
         )
 
     def _results(self, prepared: Sequence[PreparedJob], read: Read) -> Any:
-        """What all tasks write; those with stores and those without read their own topics."""
+        """The results of all tasks; tasks with and without stores read their topics separately."""
         plan = plan_of_columns(prepared[0].job) if len(prepared) == 1 else None
         if plan is not None:
             job = prepared[0].job
@@ -321,19 +321,19 @@ class SparkQuery:
         return first
 
     def _sink(self, reading: str) -> dict[str, str]:
-        """Options of the sink; `reading` is the connector."""
+        """The options of the sink; `reading` is the connector."""
         found = {"bootstrap_servers": self._place.servers, **self._place.client}
         tasks = None if reading == KAFKA else self._place.tasks
         return {**found, "packing": packing(reading, tasks)}
 
 
 def _counted(job: Job, counts: Mapping[str, int]) -> Job:
-    """A job with the partitions that its topics have."""
+    """A job with the numbers of partitions of its topics."""
     return replace(job, partition_counts={name: counts[name] for name in job.partition_counts})
 
 
 def _prepared(administration: Admin, job: Job, counts: Mapping[str, int]) -> PreparedJob:
-    """A job with the partitions that its topics have; its internal topics are made."""
+    """A job with the partitions of its topics; creates its internal topics."""
     found = _counted(job, counts)
     work = work_of(found.to_text())
     if not work.layout.repartition_topics:
@@ -354,19 +354,19 @@ def _repartition_topics(prepared: Sequence[PreparedJob]) -> tuple[str, ...]:
 
 
 def _readers(prepared: Sequence[PreparedJob], *, has_stores: bool) -> dict[str, list[str]]:
-    """The sub-topologies that read each topic: those with stores, or those without."""
-    found: dict[str, list[str]] = {}
+    """The sub-topologies that read each topic, with or without stores."""
+    result: dict[str, list[str]] = {}
     for each in prepared:
         for sub in each.layout.topology.sub_topologies:
             if bool(sub.stores) is has_stores:
                 name = f"{each.job.application_id}{SEPARATOR}{sub.number}"
                 for topic in each.layout.source_topics[sub.number]:
-                    found.setdefault(topic, []).append(name)
-    return found
+                    result.setdefault(topic, []).append(name)
+    return result
 
 
 def _with_tasks(records: Any, readers: Mapping[str, list[str]]) -> Any:
-    """Each record once for each task that reads it, with the task's name."""
+    """Each record once per task that reads it, with the task's name."""
     from pyspark.sql import functions
 
     # One literal, however many topics there are; an unused topic has no rows.

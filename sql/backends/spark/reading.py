@@ -1,8 +1,8 @@
-"""Reads spans of offsets: exactly from start to end, as Arrow batches; runs in Spark's workers.
+"""Reads spans of offsets exactly from start to end, as Arrow batches; runs in Spark's workers.
 
-Consumers are kept for the next task of the same process: what costs is to connect and to learn
-the cluster. A span ends when the position is past it, not when a record says so: markers and
-aborted transactions at its end have none.
+Consumers are reused by later tasks of the same process: connecting and fetching metadata is
+expensive. A span ends when the position is beyond it, not at a record: it may end with markers and
+aborted transactions.
 """
 
 import atexit
@@ -34,10 +34,10 @@ _idle_consumers: _Consumers = {}
 
 
 def read_spans(spans: Iterable[Span], options: SourceOptions) -> Iterator[Any]:
-    """RecordBatches of all records of the spans; those of a partition in the order of offsets."""
+    """RecordBatches of all records of the spans, in the order of offsets in each partition."""
     rounds: list[dict[TopicPartition, Span]] = []
     for span in sorted(spans):
-        # Spans of one partition cannot be read at once by one consumer.
+        # One consumer cannot read several spans of a partition at once.
         free = next((each for each in rounds if span.topic_partition not in each), None)
         if free is None:
             rounds.append(free := {})
@@ -45,7 +45,7 @@ def read_spans(spans: Iterable[Span], options: SourceOptions) -> Iterator[Any]:
     reader = _borrow(options)
     for each in rounds:
         yield from _read(reader, each, options)
-    _give_back(reader, options)  # after an error it is not: its state is unknown
+    _give_back(reader, options)  # not after an error: its state is unknown
 
 
 def _read(
@@ -79,7 +79,7 @@ def _read(
 
 
 def _joined(batches: list[Any]) -> Any:
-    """Batches as one: what Spark does for each costs more than a copy."""
+    """The batches as one: Spark's overhead per batch is larger than that of a copy."""
     import pyarrow as pa
 
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
@@ -102,14 +102,14 @@ def _close_ended(reader: Consumer, open_spans: dict[TopicPartition, Span]) -> No
     for tp in ended:
         del open_spans[tp]
     if ended:
-        # What continues keeps its place; what is done is fetched no more.
+        # Open spans keep their positions; completed ones are fetched no more.
         reader.assign(open_spans)
 
 
 def _skip_lost(
     reader: Consumer, open_spans: dict[TopicPartition, Span], options: SourceOptions
 ) -> None:
-    """Go on after what is gone, if that is wanted."""
+    """Continue after deleted records, if the options allow it."""
     first = reader.beginning_offsets(open_spans)
     last = reader.end_offsets(open_spans)
     gone = {}
@@ -131,7 +131,7 @@ def _check_still(
     options: SourceOptions,
     still: int,
 ) -> None:
-    """Nothing came: the log may have become shorter, or the cluster is away."""
+    """No records arrived: the log may have become shorter, or the cluster is unavailable."""
     _skip_lost(reader, open_spans, options)
     if still >= STILL_POLLS_MAX:
         places = ", ".join(f"{tp} at {reader.position(tp)}" for tp in sorted(open_spans))
@@ -175,7 +175,7 @@ def _give_back(reader: Consumer, options: SourceOptions) -> None:
 
 @atexit.register
 def close_idle() -> None:
-    """Close the consumers that wait for another task."""
+    """Close the idle consumers."""
     for (process, _), idle in _idle_consumers.items():
         if process == os.getpid():
             for reader in idle:

@@ -1,7 +1,7 @@
-"""Raw records as Spark sees them: the columns of the "millstream" source, and how they are made.
+"""Raw records in Spark: the columns of the "millstream" source, and their creation.
 
-A record batch is decoded by column and becomes Arrow arrays by column: no step for each record,
-but for headers where there are any.
+A record batch is decoded by column and converted to Arrow arrays by column: only headers need work
+per record.
 """
 
 from bisect import bisect_left
@@ -23,7 +23,7 @@ HEADERS = "headers array<struct<name: string, value: binary>>"
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1
 
-# Arrow has no types of its own for mypy: what it makes is Any in this module.
+# Arrow has no type hints: its objects are Any in this module.
 HEADER_FIELDS = [pa.field("name", pa.string()), pa.field("value", pa.binary())]
 HEADERS_TYPE = pa.list_(pa.field("element", pa.struct(HEADER_FIELDS)))
 PLAIN_ARROW_SCHEMA = pa.schema(
@@ -41,12 +41,12 @@ ARROW_SCHEMA = PLAIN_ARROW_SCHEMA.append(pa.field("headers", HEADERS_TYPE))
 
 
 def schema_text(*, include_headers: bool) -> str:
-    """The columns, as Spark writes a schema."""
+    """The columns, as a Spark schema."""
     return f"{SCHEMA}, {HEADERS}" if include_headers else SCHEMA
 
 
 def arrow_batch(batch: FetchedBatch, end: int, *, include_headers: bool) -> Any:
-    """The records of a batch that lie before `end`, as a RecordBatch; None when there are none."""
+    """The records of a batch before `end`, as a RecordBatch; None if there are none."""
     offsets, times, keys, values, headers = batch.lists()
     first = bisect_left(offsets, batch.start_offset)
     last = bisect_left(offsets, end)
@@ -74,14 +74,14 @@ def arrow_batch(batch: FetchedBatch, end: int, *, include_headers: bool) -> Any:
 
 
 def _headers(headers: RowHeaders | None, count: int) -> Any:
-    """Headers as lists of structs; null for records that have none."""
+    """Headers as lists of structs; null for records without headers."""
     if headers is None:
         return pa.nulls(count, HEADERS_TYPE)
     lengths = list(map(len, headers))
     flat = [pair for row in headers for pair in row]
     structs = pa.StructArray.from_arrays(
         [
-            # A name that is not UTF-8 has surrogates, which Arrow refuses.
+            # A name that is not valid UTF-8 has surrogates, which Arrow refuses.
             pa.array([name.encode("utf-8", "replace") for name, _ in flat], pa.binary()).cast(
                 pa.string()
             ),
@@ -96,9 +96,9 @@ def _headers(headers: RowHeaders | None, count: int) -> Any:
     )
 
 
-# Any: what the column has.
+# Any: the values of the column.
 def parts(batch: Any, column: str) -> Iterator[tuple[Any, Any]]:
-    """The rows of a batch by the value of a column, in the order in which they came."""
+    """The rows of a batch by the value of a column, in their original order."""
     values = batch.column(column)
     names = values.unique().to_pylist()
     if len(names) == 1:

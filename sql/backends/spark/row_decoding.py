@@ -1,10 +1,10 @@
-"""RowDecoder: Arrow batches of records to Arrow batches of rows, by our own serdes.
+"""RowDecoder: decodes Arrow batches of records to Arrow batches of rows, with the engine's serdes.
 
-    key, value, timestamp, partition, offset, headers -> c0 .. cn, and what a record has besides
+    key, value, timestamp, partition, offset, headers -> c0 .. cn, and the other columns of a record
 
-The serdes of the native engine read the bytes, so that a row is the same on both: names of fields
-without case, values that are turned into the column's type, records that are no rows. Spark's own
-from_json knows none of this.
+The serdes of the native engine read the bytes, so that rows are the same on both engines: field
+names ignore case, values are coerced to the column's type, and invalid records are skipped. Spark's
+own from_json does none of this.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -46,13 +46,13 @@ RECORD_FIELDS = [
     ("headers", HEADERS_TYPE),
 ]
 
-# Arrow's arrays and batches are Any in this module: the library has no types of its own.
+# Arrow's arrays and batches are Any in this module: the library has no type hints.
 Record = tuple[Row | None, Row | None, int]  # key, row, timestamp_ms
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderSpec:
-    """What rows are read from, as data: a worker makes its decoder of it."""
+    """The description of a decoder, as data: a worker creates its decoder from it."""
 
     scan: Scan
     registry_url: str | None = None
@@ -64,14 +64,14 @@ class DecoderSpec:
 
 @lru_cache(maxsize=64)
 def decoder_of(reading: DecoderSpec) -> "RowDecoder":
-    """The decoder of some rows, made once for a process."""
+    """The decoder of some rows, created once per process."""
     url = reading.registry_url
     return RowDecoder(reading, None if url is None else HttpSchemaRegistry(url))
 
 
 @dataclass(slots=True)
 class _Decoded:
-    """Keys, values and times of the records of a batch; `kept` are their places in it."""
+    """Keys, values and times of the records of a batch; `kept` are their indexes in it."""
 
     keys: list[Any] = field(default_factory=list)
     values: list[Row | None] = field(default_factory=list)
@@ -99,7 +99,7 @@ class RowDecoder:
         )
 
     def decode(self, batch: Any) -> Any:
-        """The rows of a batch; records that cannot be read, or have no time, are left out."""
+        """The rows of a batch; records that cannot be read, or have no time, are skipped."""
         found = self._read(batch)
         if found.kept is not None:
             batch = batch.take(pa.array(found.kept, pa.int64()))
@@ -123,7 +123,7 @@ class RowDecoder:
         return pa.RecordBatch.from_arrays([*columns, *record], schema=self.schema)
 
     def rows(self, batch: Any) -> list[Record]:
-        """The same as Python values: key, row and time of each record; None: there is none."""
+        """The same as Python values: key, row and time of each record; None for no row."""
         found = self._read(batch)
         if found.kept is not None:
             batch = batch.take(pa.array(found.kept, pa.int64()))
@@ -157,15 +157,15 @@ class RowDecoder:
         keys, values = binary_list(batch.column("key")), binary_list(batch.column("value"))
         try:
             found = _Decoded(self._decode_keys(keys), self._decode_values(values))
-        except Exception:  # whatever it was, the serdes themselves say it better
+        except Exception:  # whatever it was, the errors of the serdes are better
             found = self._read_carefully(keys, values)
         return found if self._extract is None else self._timed(found, batch)
 
     def _read_carefully(
         self, keys: Sequence[bytes | None], values: Sequence[bytes | None]
     ) -> _Decoded:
-        found, topic = _Decoded(kept=[]), self._scan.topic
-        assert found.kept is not None
+        result, topic = _Decoded(kept=[]), self._scan.topic
+        assert result.kept is not None
         for place, (key, value) in enumerate(zip(keys, values, strict=True)):
             try:
                 read = self._key.deserialize(topic, key), self._value.deserialize(topic, value)
@@ -173,10 +173,10 @@ class RowDecoder:
                 if self._fail_on_error:
                     raise
                 continue
-            found.keys.append(read[0])
-            found.values.append(read[1])
-            found.kept.append(place)
-        return found
+            result.keys.append(read[0])
+            result.values.append(read[1])
+            result.kept.append(place)
+        return result
 
     def _timed(self, found: _Decoded, batch: Any) -> _Decoded:
         """Only records that have a time, with it."""
@@ -237,7 +237,7 @@ class RowDecoder:
 
 # Any: the values of a serde.
 def _chunk_decoder(serde: Serde[Any], topic: str) -> Callable[[Sequence[bytes | None]], list[Any]]:
-    """What reads many bytes of a topic, null or not."""
+    """A function that decodes many byte strings of a topic, null or not."""
     decode: Callable[[bytes], Any] = partial(serde.deserialize, topic)
     if isinstance(serde, BindableSerde):
         decode = serde.decoder(topic)

@@ -1,4 +1,4 @@
-"""RowEncoder: Arrow batches of rows to Arrow batches of records, by our own serdes.
+"""RowEncoder: encodes Arrow batches of rows to Arrow batches of records, with the engine's serdes.
 
     c0 .. cn, k0 .. km, timestamp, and if there are any windowstart, windowend, present, keyed,
     headers -> the columns of a record for the sink
@@ -42,13 +42,13 @@ WRITTEN = pa.schema(
     ]
 )
 
-# Arrow's arrays and batches are Any in this module: the library has no types of its own.
+# Arrow's arrays and batches are Any in this module: the library has no type hints.
 Encode = Callable[[Any], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderSpec:
-    """What rows are written as, as data: a worker makes its encoder of it."""
+    """The description of an encoder, as data: a worker creates its encoder from it."""
 
     topic: str
     partitions: int
@@ -62,7 +62,7 @@ class EncoderSpec:
 
 @lru_cache(maxsize=64)
 def encoder_of(writing: EncoderSpec) -> "RowEncoder":
-    """The encoder of some rows, made once for a process."""
+    """The encoder of some rows, created once per process."""
     url = writing.registry_url
     return RowEncoder(writing, None if url is None else HttpSchemaRegistry(url))
 
@@ -85,7 +85,7 @@ class RowEncoder:
         self._keys = [ColumnValues(each.type) for each in shape.key]
 
     def encode(self, batch: Any) -> Any:
-        """The records of a batch; rows whose time column has no time are left out."""
+        """The records of a batch; rows without a valid time in the time column are skipped."""
         names = set(batch.schema.names)
         rows = _rows(batch, "c", self._columns)
         keys = _rows(batch, "k", self._keys)
@@ -104,7 +104,7 @@ class RowEncoder:
         return self.encode_rows(OutputRows(keys, rows, times, windows, headers))
 
     def encode_rows(self, given: "OutputRows") -> Any:
-        """The same of Python values."""
+        """The same for Python values."""
         found = given if self._time is None else self._timed(given)
         partitions, raw_keys = self._key_bytes(found)
         count = len(found.rows)
@@ -140,7 +140,7 @@ class RowEncoder:
         return given.taken(kept, times)
 
     def _key_bytes(self, given: "OutputRows") -> tuple[Any, Any]:
-        """Partitions and keys; a key with a window lies where it would without."""
+        """Partitions and keys; a windowed key is in the same partition as without its window."""
         keys = [None if each is None or _is_no_key(each) else each for each in given.keys]
         if not self._has_window:
             raw = _encoded(self._key, self._topic, keys)
@@ -161,7 +161,7 @@ class RowEncoder:
 
 @dataclass(frozen=True, slots=True)
 class OutputRows:
-    """Rows as Python values, to be written as records; None is a missing key or a tombstone."""
+    """Rows to write as records, as Python values; None is a missing key or a tombstone."""
 
     keys: list[Row | None]
     rows: list[Row | None]
@@ -170,7 +170,7 @@ class OutputRows:
     headers: Any = None
 
     def taken(self, places: list[int], times: list[int]) -> "OutputRows":
-        """Some of them, with other times."""
+        """Some of the rows, with other times."""
         return OutputRows(
             [self.keys[place] for place in places],
             [self.rows[place] for place in places],
@@ -200,5 +200,5 @@ def _encoded(serde: Serde[Any], topic: str, values: list[Row | None]) -> list[by
     )
     try:
         return [None if each is None else encode(each) for each in values]
-    except Exception:  # whatever it was, the serde itself says it better
+    except Exception:  # whatever it was, the error of the serde is better
         return [serde.serialize(topic, each) for each in values]

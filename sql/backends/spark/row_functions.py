@@ -1,7 +1,7 @@
-"""Expressions that Spark has none for: our own generated functions on Arrow batches.
+"""Expressions that Spark cannot compute: Millstream's generated functions on Arrow batches.
 
-All such expressions of a step are one call, so that rows go to Python once. The step travels as the
-text of its plan, and is compiled once for a worker.
+All such expressions of a step are one call, so that rows are sent to Python once. The step is sent
+as the JSON of its plan, and is compiled once per worker.
 """
 
 import json
@@ -22,11 +22,11 @@ from sql.functions.builtin import builtin_functions
 from sql.plan import Filter, Project
 from sql.planner import plan_from_json, plan_to_json
 
-# Spark's columns and Arrow's arrays are Any in this module: they have no types of their own.
+# Spark's columns and Arrow's arrays are Any in this module: they have no type hints.
 
 
 def own_values(step: Project, places: Sequence[int], names: Sequence[str]) -> Any:
-    """Some of a projection's columns as one struct with the fields f0, f1 and so on."""
+    """Some columns of a projection as one struct with the fields f0, f1 and so on."""
     shown = []
     for place in places:
         type_ = step.columns[place][1].type
@@ -38,7 +38,7 @@ def own_values(step: Project, places: Sequence[int], names: Sequence[str]) -> An
     def compute(*columns: Any) -> Any:
         return _values(text, chosen).compute(columns)
 
-    # Arrow takes the types of arguments and result from these annotations.
+    # Arrow reads the types of arguments and result from these annotations.
     compute.__annotations__ = {"columns": pa.Array, "return": pa.Array}
     return arrow_udf(compute, StructType(shown))(*(col(names[index]) for index in used))
 
@@ -57,7 +57,7 @@ def own_condition(step: Filter, names: Sequence[str]) -> Any:
 
 
 class _Rows:
-    """Rows of which some columns are known, from Arrow arrays."""
+    """Rows with some of their columns, from Arrow arrays."""
 
     def __init__(self, step: Project | Filter, expressions: Sequence[TypedExpression]) -> None:
         columns = step.input.shape.row
@@ -91,7 +91,7 @@ class _Values:
 
 
 class _Condition:
-    """Decides which rows stay."""
+    """Decides which rows are kept."""
 
     def __init__(self, step: Filter) -> None:
         self._rows = _Rows(step, [step.condition])
@@ -103,7 +103,7 @@ class _Condition:
 
 
 def _forget(error: Exception, row: object) -> None:
-    """What fails is null; workers have no processing log."""
+    """Failures are null; workers have no processing log."""
 
 
 @lru_cache(maxsize=256)
@@ -121,7 +121,7 @@ def _condition(text: str) -> _Condition:
 
 
 def is_builtin(expression: object) -> bool:
-    """Whether all functions of an expression are there wherever it is computed."""
+    """Whether all functions of an expression are built in, so that workers have them."""
     if isinstance(expression, FunctionValue):
         signature, registry = expression.function.signature, builtin_functions()
         known = registry.get(signature.name).overloads if signature.name in registry else []
@@ -135,7 +135,7 @@ def is_builtin(expression: object) -> bool:
 
 
 def used_places(expressions: Sequence[TypedExpression]) -> list[int]:
-    """The places of the columns that expressions use; one at least, to know how many rows."""
+    """The indexes of the columns that expressions use; at least one, for the number of rows."""
     return sorted(set().union(*map(_places, expressions))) or [0]
 
 

@@ -1,4 +1,4 @@
-"""Steps on single rows, run on the rows of a batch by the functions of the native engine."""
+"""Steps on single rows, run on the rows of a batch with the functions of the native engine."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ Steps = Callable[[list[Record]], list[Record]]
 
 
 def steps_between(last: PlanNode, first: PlanNode) -> Steps:
-    """All steps after `first`, up to `last`, on records of the rows that `first` gives."""
+    """All steps after `first`, up to `last`, on the rows of `first`."""
     if last is first:
         return lambda records: records
     assert isinstance(last, Filter | Project | Explode | Rekey), f"{last.name} is not such a step"
@@ -39,7 +39,7 @@ def _step(step: Filter | Project | Explode | Rekey) -> Steps:
 
 def _filter(step: Filter) -> Steps:
     condition = predicate(step.condition, _ignore)
-    if step.shape.is_table:  # what is not in the table is deleted from it
+    if step.shape.is_table:  # a row that does not match is deleted from the table
         return lambda records: [
             (key, row if row is not None and condition(row) else None, time_ms)
             for key, row, time_ms in records

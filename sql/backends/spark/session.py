@@ -1,4 +1,4 @@
-"""The Spark session that queries run on: Java, Python of the workers, our data source."""
+"""The Spark session that queries run on: Java, Python of the workers, Millstream's data source."""
 
 import importlib.util
 import logging
@@ -17,10 +17,10 @@ from sql.backends.spark.jvm_log import JvmLog
 from sql.errors import SqlError
 
 LOG = logging.getLogger(__name__)
-AUTO = "auto"  # what spark-submit was given, or else this machine
+AUTO = "auto"  # the master of spark-submit, otherwise this machine
 LOCAL = "local[*]"
-SUBMITTED = "PYSPARK_GATEWAY_PORT"  # is set in what spark-submit runs
-CONNECT = "sc://"  # begins the addresses of Spark Connect
+SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
+CONNECT = "sc://"  # the prefix of Spark Connect's addresses
 JAVA_LEAST = 17
 JAVA_HINT = (
     f"install Java {JAVA_LEAST} or later (Debian: apt install openjdk-17-jre-headless; macOS: brew "
@@ -36,12 +36,12 @@ _opening = threading.Lock()  # a process has one session
 def open_session(
     master: str = AUTO, settings: Mapping[str, str] | None = None, *, log: Path | None = None
 ) -> Any:
-    """A session with our source registered; the one that there is, if there is one.
+    """A session with Millstream's source registered; the existing one, if there is one.
 
-    `master` is Spark's: local[2], spark://host:port, or sc://host:port for Spark Connect; left
-    out, it is what spark-submit was given, and this machine without spark-submit. What Spark and
-    its workers say goes to the file `log`, or to standard error if there is none. Any: what PySpark
-    gives has no types here.
+    `master` is Spark's: local[2], spark://host:port, or sc://host:port for Spark Connect; the
+    default is the master of spark-submit, or this machine without spark-submit. The output of Spark
+    and its workers is written to the file `log`, or to standard error without one. Any: PySpark's
+    sessions have no type hints.
     """
     check_spark(master)
     with _opening:
@@ -54,7 +54,7 @@ def _opened(master: str, settings: Mapping[str, str], log: Path | None) -> Any:
     from sql.backends.spark.source import RecordSource
 
     is_connect = master.startswith(CONNECT)
-    # Workers run the same Python, and find our packages where this process found them.
+    # Workers run the same Python, and find the packages where this process found them.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _add_to_python_path(Path(__file__).resolve().parents[3])
     wanted = {**_defaults(is_connect=is_connect), **settings}
@@ -70,7 +70,7 @@ def _opened(master: str, settings: Mapping[str, str], log: Path | None) -> Any:
             _forget_dead_session()
             _start_java(wanted, log)
         session = builder.getOrCreate()
-    except Exception as error:  # whatever PySpark raises: it has no error for all of this
+    except Exception as error:  # PySpark has no common error for all causes
         raise SqlError(
             f'cannot start Spark on "{master}": {_first_line(error)}',
             hint="check spark.master and the other spark.* settings"
@@ -85,15 +85,15 @@ def _opened(master: str, settings: Mapping[str, str], log: Path | None) -> Any:
 
 
 def activate(session: Any) -> None:
-    """Make a session that of this thread: Spark looks for our sink in the thread's session only."""
-    machine = getattr(session, "_jvm", None)  # there is none behind Spark Connect
+    """Make a session that of this thread: Spark looks up the sink in the thread's session only."""
+    machine = getattr(session, "_jvm", None)  # there is none with Spark Connect
     if machine is not None:
         inside = session._jsparkSession  # noqa: SLF001 - PySpark has no public way
         machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(inside)
 
 
 def check_spark(master: str = AUTO) -> None:
-    """Refuse to begin without PySpark, and without Java where it is needed here."""
+    """Refuse to start without PySpark, and without Java if it is needed here."""
     if importlib.util.find_spec("pyspark") is None:
         raise SqlError("Spark is not installed", hint="pip install 'millstream[spark]'")
     if not master.startswith(CONNECT):
@@ -101,7 +101,7 @@ def check_spark(master: str = AUTO) -> None:
 
 
 def check_java() -> None:
-    """Refuse to start without Java, or with one that is too old, and say what to install."""
+    """Refuse to start without Java, or with an old version, with installation hints."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java") if home is None else shutil.which("java", path=f"{home}/bin")
     if found is None:
@@ -127,7 +127,7 @@ def _version_of(java: str) -> int:
 
 
 def java_version(said: str) -> int:
-    """The version in what `java -version` says; before Java 9 it began with "1.".
+    """The version in the output of `java -version`; before Java 9 it began with "1.".
 
     >>> java_version('openjdk version "17.0.15" 2025-04-15')
     17
@@ -147,10 +147,10 @@ def _defaults(*, is_connect: bool) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
-        # Each look for new records is some requests to the cluster, for each query.
+        # Each check for new records sends some requests to the cluster, for each query.
         "spark.sql.streaming.pollingDelay": "200ms",
     }
-    if is_connect:  # a server that runs already takes no others
+    if is_connect:  # a running server accepts no others
         return of_sessions
     return {
         **of_sessions,
@@ -161,7 +161,7 @@ def _defaults(*, is_connect: bool) -> dict[str, str]:
 
 
 def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
-    """Start Spark's JVM with its output in a file: Spark and its workers say a lot."""
+    """Start Spark's JVM with its output in a file: Spark and its workers write a lot."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -174,14 +174,14 @@ def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
 
 
 def _keep_quiet(session: Any) -> None:
-    """Show no traces when the JVM dies: the runtime of a query notices and logs one line."""
+    """Log no traces when the JVM dies: the runtime of a query detects it and logs one line."""
     logging.getLogger().addFilter(_is_not_of_py4j)
     server = session.sparkContext._accumulatorServer  # noqa: SLF001 - PySpark has no public way
     server.handle_error = lambda request, address: LOG.debug("Spark's JVM has exited")
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs with the root logger, before it raises the same."""
+    """Py4J logs with the root logger, before it raises the same error."""
     return Path(record.pathname).parent.name != "py4j"
 
 
@@ -197,7 +197,7 @@ def _forget_dead_session() -> None:
         if not context._jsc.sc().isStopped():  # noqa: SLF001
             return
         context.stop()
-    except Exception:  # Py4J's errors for a JVM that does not answer have no common type
+    except Exception:  # Py4J has no common error for a JVM that does not respond
         SparkContext._active_spark_context = None  # noqa: SLF001
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001

@@ -1,6 +1,6 @@
 """Writers of the "millstream" data source: rows of a stream or of a bounded query to topics.
 
-Columns: value (binary or string), and if wanted key, topic, partition, timestamp (bigint in ms, or
+Columns: value (binary or string), and optionally key, topic, partition, timestamp (bigint in ms, or
 timestamp) and headers. delivery=exactly_once writes each micro-batch once, whatever fails.
 """
 
@@ -57,7 +57,7 @@ class RecordStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Writes micro-batches."""
 
     def __init__(self, options: SinkOptions, schema: Any) -> None:
-        """Check what can be checked before the first batch."""
+        """Check the options before the first batch."""
         check_columns(schema, options)
         check_topic(options)
         self._options = options
@@ -72,7 +72,7 @@ class RecordStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
             return _write_plain(iterator, self._options)
         if query_id is None or batch_id is None:
             raise ConfigError(
-                "the micro-batch is not known", hint='write with "delivery" at_least_once'
+                "the micro-batch is unknown", hint='write with "delivery" at_least_once'
             )
         sink_id = self._options.sink_id or f"millstream-{query_id}"
         packing = self._options.packing
@@ -82,14 +82,14 @@ class RecordStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
 
 class RecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Writes the result of a bounded query: with exactly_once each task in one transaction.
+    """Writes the result of a bounded query: with exactly_once, in one transaction per task.
 
-    A result that is a micro-batch says so: with "batch_id", "query_id" and "sink_id" it is written
-    once, however often it is done. Then each task must get the same rows again.
+    With "batch_id", "query_id" and "sink_id" the result is a micro-batch, which is written once
+    even if it is repeated. Then each task must get the same rows again.
     """
 
     def __init__(self, options: SinkOptions, schema: Any, *, overwrite: bool) -> None:
-        """A run has a name of its own, so that only attempts of one task meet."""
+        """Each run has a unique name, so that only attempts of one task fence each other."""
         if overwrite:
             raise ConfigError("topics cannot be overwritten", hint='write with mode "append"')
         check_columns(schema, options)
@@ -128,11 +128,11 @@ def _write_plain(batches: Iterator[Any], options: SinkOptions) -> TaskCommit:
 def _write_once(
     batches: Iterator[Any], options: SinkOptions, part: TaskBatch, digest: RowDigest | None
 ) -> TaskCommit:
-    """Write what is not written yet; the digest is of all rows, if rows tell what a task had."""
+    """Write rows that are not written yet; the digest is of all rows, if rows identify the task."""
     filled = not_empty(batches)
     first = next(filled, None)
     if first is None:
-        return TaskCommit(0)  # done again, there is nothing either
+        return TaskCommit(0)  # a repeated attempt has nothing to write either
     topic = first_topic(first, options.topic)
     opened = begin(part, options, topic)
     if isinstance(opened, Mark):
@@ -178,7 +178,7 @@ def check_topic(options: SinkOptions) -> None:
 
 
 def check_columns(schema: Any, options: SinkOptions) -> None:
-    """Refuse columns that are no part of a record."""
+    """Refuse columns that are not parts of a record."""
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     for name, found in types.items():
         if name not in COLUMNS:

@@ -47,11 +47,11 @@ from sql.backends.spark.stages import of_option
 
 CHECKPOINT = "offsets of the checkpoint"
 
-# What comes from Spark is Any here and in the sink: its own types are not there without PySpark.
+# Objects of Spark are Any here and in the sink: its types are not available without PySpark.
 
 
 class Spans(InputPartition):  # type: ignore[misc]
-    """What one task reads."""
+    """The spans that one task reads."""
 
     def __init__(self, spans: list[Span]) -> None:
         super().__init__(spans)
@@ -59,11 +59,11 @@ class Spans(InputPartition):  # type: ignore[misc]
 
 
 class RecordSource(DataSource):  # type: ignore[misc]
-    """Records of topics, raw: bytes of keys and values with where they lie and when they were."""
+    """Raw records of topics: bytes of keys and values, with their positions and timestamps."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name for `format`."""
         return "millstream"
 
     def schema(self) -> str:
@@ -72,30 +72,30 @@ class RecordSource(DataSource):  # type: ignore[misc]
         return schema_text(include_headers=given.lower() != "false")
 
     def reader(self, schema: Any) -> "BoundedReader":
-        """Reads what is there, from a start to an end."""
+        """A reader from a start to an end position."""
         return BoundedReader(source_options(self.options, streaming=False))
 
     def streamReader(self, schema: Any) -> "RecordStreamReader":
-        """Reads on and on."""
+        """A reader of a stream."""
         return RecordStreamReader(source_options(self.options, streaming=True))
 
     def writer(self, schema: Any, overwrite: bool) -> RecordWriter:
-        """Writes what a query has found."""
+        """A writer of the result of a bounded query."""
         return RecordWriter(sink_options(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> RecordStreamWriter:
-        """Writes what a stream brings."""
+        """A writer of a stream."""
         return RecordStreamWriter(sink_options(self.options), schema)
 
 
 class BoundedReader(DataSourceReader):  # type: ignore[misc]
-    """Reads all between two places of each log, as they are when the query is planned."""
+    """Reads all records between two positions of each log, as of the planning of the query."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     def partitions(self) -> list[Any]:
-        """What each task reads."""
+        """The spans that each task reads."""
         options = self._options
         ends = LogEnds(options)
         try:
@@ -133,7 +133,7 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
     # --- planning, in the driver --------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, dict[str, int]]:
-        """Where a query without a checkpoint begins."""
+        """The position where a query without a checkpoint starts."""
         return self._packed(self._log_ends.resolve(self._options.starting, EARLIEST))
 
     def _packed(self, offsets: Offsets) -> dict[str, dict[str, int]]:
@@ -144,21 +144,21 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
         return tree
 
     def getDefaultReadLimit(self) -> Any:
-        """How much a micro-batch may hold."""
+        """The maximum size of a micro-batch."""
         most = self._options.max_offsets_per_trigger
         return ReadMaxRows(most) if most else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Remember where the logs end now: the query ends there."""
+        """Store the current end offsets: the query ends there."""
         self._target = self._log_ends.latest(self._log_ends.existing())
 
     def reportLatestOffset(self) -> dict[str, dict[str, int]]:
-        """Where the logs end, for progress reports."""
+        """The current end offsets, for progress reports."""
         ends = self._log_ends
         return to_tree(ends.latest(ends.partitions()))
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, dict[str, int]]:
-        """Where the next micro-batch ends."""
+        """The end of the next micro-batch."""
         begin = of_tree(start, CHECKPOINT)
         self._commit(begin)
         end = self._log_ends.ends_after(begin)
@@ -166,32 +166,32 @@ class RecordStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
             end = {tp: min(at, self._target[tp]) for tp, at in end.items() if tp in self._target}
         if isinstance(limit, ReadMaxRows):
             end = share(self._with_new(begin, end), end, limit.max_rows)
-        # Spark compares offsets as JSON text: what is equal must not differ by its packing.
+        # Spark compares offsets as JSON text: equal offsets must not differ in their packing.
         return start if end == begin else self._packed(end)
 
     def _with_new(self, begin: Offsets, end: Offsets) -> Offsets:
-        """Also where partitions begin that came since."""
+        """Adds the start offsets of new partitions."""
         new = [tp for tp in end if tp not in begin]
         return {**begin, **self._log_ends.earliest(new)} if new else begin
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:
-        """What each task of a micro-batch reads; done again, it has the same tasks."""
+        """The spans of each task of a micro-batch; a repeated one has the same tasks."""
         last = of_tree(end, CHECKPOINT)
         first = self._log_ends.check(of_tree(start, CHECKPOINT), last)
         return _tasks(spans(first, last), packing_of(end) or _packing(self._options))
 
     def commit(self, end: dict[str, Any]) -> None:
-        """A micro-batch is done: commit its offsets for the group."""
+        """A micro-batch is complete: commit its offsets for the group."""
         self._commit(of_tree(end, CHECKPOINT))
 
     def _commit(self, done: Offsets) -> None:
-        """Commit for the group. Spark calls `commit` for no last batch, but asks what follows."""
+        """Commit for the group. Spark calls no `commit` for the last batch."""
         if done != self._committed:
             self._log_ends.commit(done)
             self._committed = done
 
     def stop(self) -> None:
-        """The query ends."""
+        """Called at the end of the query."""
         if self._ends is not None:
             self._ends.close()
             self._ends = None
@@ -213,7 +213,7 @@ def _tasks(found: list[Span], packing: Packing) -> list[Any]:
 
 
 def _read(partition: Any, options: SourceOptions) -> Iterator[Any]:
-    # Spark asks with a partition of its own when there is nothing to read.
+    # Spark calls this with its own partition if there is nothing to read.
     spans = partition.spans if isinstance(partition, Spans) else []
     batches = read_spans(spans, options)
     return batches if options.stage is None else of_option(options.stage).run(batches)

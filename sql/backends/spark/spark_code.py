@@ -1,9 +1,9 @@
-"""Pieces of Spark's SQL, and what is known of their values.
+"""Pieces of Spark's SQL, with facts about their values.
 
-An expression of ours has a value, has none (null), or fails, and what fails makes null of the whole
-column, or of the function's argument or cast that it is in. Spark knows null only. So a piece is
-null where its expression fails, and besides it is known whether it can fail, and when. No piece
-ever raises, whatever the settings of the session.
+An expression has a value, is null, or fails; a failure makes the whole column null, or the argument
+of a function or the cast that contains it. Spark only has null. So a piece is null where its
+expression fails, and it is also known whether and when it can fail. No piece ever raises, whatever
+the settings of the session.
 """
 
 from collections.abc import Iterable
@@ -29,33 +29,33 @@ from sql.datatypes import (
     StructType,
 )
 
-# Spark takes longer to analyse longer expressions than Python takes to compute the rows.
+# Spark needs more time to analyse longer expressions than Python needs to compute the rows.
 TEXT_MAX = 30_000
 INT_MAX = 2**31 - 1
 WHOLE = (BOOLEAN, INT, BIGINT, DATE, TIME, TIMESTAMP)
 
 
 class NotNative(Exception):
-    """An expression that Spark's own cannot compute, or not with equal results."""
+    """An expression that Spark cannot compute, or not with equal results."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlCode:
-    """A piece of SQL, safe to stand anywhere."""
+    """A piece of SQL that needs no further parentheses."""
 
     text: str
-    # Whether it may be null although nothing has failed.
+    # Whether it may be null without a failure.
     nullable: bool = True
     can_fail: bool = False
-    # When it has failed, never null; needed only of what can fail and be null besides.
+    # Whether it has failed, never null; only needed for pieces that can fail and may be null.
     failure: str | None = None
-    # The value of what is the same for all rows.
+    # The value of a constant.
     is_constant: bool = False
     value: object = None
 
     @property
     def failed(self) -> str | None:
-        """When it has failed, never null; None if it cannot."""
+        """Whether it has failed, never null; None if it cannot fail."""
         if not self.can_fail:
             return None
         if self.failure is not None:
@@ -70,17 +70,17 @@ class SqlCode:
 
 
 def certain(text: str) -> SqlCode:
-    """What is never null."""
+    """A piece that is never null."""
     return SqlCode(text, nullable=False)
 
 
 def failing(text: str) -> SqlCode:
-    """What is null where it fails, and only there."""
+    """A piece that is null where it fails, and only there."""
     return SqlCode(text, nullable=False, can_fail=True)
 
 
 def any_of(conditions: Iterable[str | None]) -> str | None:
-    """One of some conditions, of which None can never be."""
+    """Whether any of some conditions is true; None is never true."""
     found = list(dict.fromkeys(each for each in conditions if each is not None))
     if not found:
         return None
@@ -88,7 +88,7 @@ def any_of(conditions: Iterable[str | None]) -> str | None:
 
 
 def unless(failure: str | None, text: str) -> str:
-    """A string that is null where something has failed."""
+    """SQL that is null where something has failed."""
     return text if failure is None else f"if({failure}, NULL, {text})"
 
 
@@ -98,14 +98,14 @@ def null_of(type_: DataType | None) -> str:
 
 
 def known_type(type_: DataType) -> str:
-    """The text of a type, if Spark has it."""
+    """The name of a type, if Spark has it."""
     if not has_spark_type(type_):
         raise NotNative(f"Spark has no {type_}")
     return type_text(type_)
 
 
 def constant(value: object, type_: DataType | None) -> SqlCode:
-    """A value that is the same for all rows."""
+    """A constant."""
     if value is None:
         return SqlCode(null_of(type_), is_constant=True)
     if type_ is None:
@@ -114,7 +114,7 @@ def constant(value: object, type_: DataType | None) -> SqlCode:
 
 
 def literal(value: object, type_: DataType) -> str:
-    """A value as SQL; settings of the session cannot change what it means."""
+    """A value as SQL; settings of the session do not affect it."""
     if value is None:
         return null_of(type_)
     match type_, value:
@@ -167,7 +167,7 @@ def double_literal(number: float) -> str:
 
 
 def text_literal(text: str) -> str:
-    """A string as a SQL literal, written as bytes if some of its characters need escapes."""
+    """A string as a SQL literal, in bytes if some of its characters need escapes."""
     if text.isascii() and text.isprintable() and "'" not in text and "\\" not in text:
         return f"'{text}'"
     try:

@@ -2,9 +2,9 @@
 
     records -> decoded rows -> where, select -> encoded records
 
-Nothing moves a row, so the records of a partition keep their order. Queries run in this way with
-'spark.expressions'='spark': the JVM computes expressions, while bytes become rows and rows bytes in
-Python either way.
+The order of the records of a partition is kept. Queries run in this way with
+'spark.expressions'='spark': the JVM computes expressions, while Python decodes and encodes the rows
+in both cases.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ SETTING = "spark.expressions"
 SPARK = "spark"
 PASSED_COLUMNS = ("present", "keyed", "timestamp", "headers")
 
-# Spark's frames are Any in this module: PySpark has no types here.
+# Spark's frames are Any in this module: PySpark has no type hints for them.
 
 
 def plan_of_columns(job: Job) -> Sink | None:
@@ -39,7 +39,7 @@ def plan_of_columns(job: Job) -> Sink | None:
 
 
 def is_stateless(sink: Sink) -> bool:
-    """Whether a plan is nothing but filters and projections of a stream that Spark can have."""
+    """Whether a plan consists of filters and projections of a stream that Spark supports."""
     step: PlanNode = sink.input
     while isinstance(step, Filter | Project):
         conditions = [step.condition] if isinstance(step, Filter) else []
@@ -60,9 +60,9 @@ def is_stateless(sink: Sink) -> bool:
 
 
 def _can_be_own(expression: TypedExpression) -> bool:
-    """Whether our own function may compute it: workers know built-in functions.
+    """Whether Millstream's function may compute it: workers have the built-in functions.
 
-    A map that it makes may have null as a key, which no map of Spark's has.
+    A map that it creates may have null as a key, which Spark does not support.
     """
     return expression.type is not None and not _has_map(expression.type) and is_builtin(expression)
 
@@ -85,7 +85,7 @@ def written_records(
     partitions: int,
     context: FrameContext | None = None,
 ) -> Any:
-    """The records that a stateless query writes; `read` gives its source's after a stage."""
+    """The records that a stateless query writes; `read` returns its source's after a stage."""
     steps: list[Filter | Project] = []
     step: PlanNode = sink.input
     while isinstance(step, Filter | Project):
@@ -98,7 +98,7 @@ def written_records(
     key = [f"c{first + place} AS k{place}" for place in range(keys)]
     frame = frame.selectExpr("*", *key)
     if any(isinstance(each, Filter) for each in steps):
-        frame = frame.where("present")  # a row that is not there meets no condition
+        frame = frame.where("present")  # a deleted row matches no condition
     for each in steps:
         frame = _filtered(each, frame) if isinstance(each, Filter) else _selected(each, frame, keys)
     return encoded(sink, frame, partitions, context)
@@ -130,7 +130,7 @@ def _selected(step: Project, frame: Any, keys: int) -> Any:
 
 
 def _used(steps: list[Filter | Project], scan: Scan) -> frozenset[int] | None:
-    """The columns of a source that are needed; None if a row is written as it is."""
+    """The columns of a source that are needed; None if whole rows are written."""
     found: set[int] = set(range(len(scan.shape.row) - len(scan.shape.key), len(scan.shape.row)))
     for step in steps:
         if isinstance(step, Project):

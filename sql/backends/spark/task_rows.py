@@ -1,6 +1,6 @@
-"""Rows of Spark through the tasks of queries: records in, records out, as Arrow or pandas has them.
+"""Passes rows of Spark through the tasks of queries, as Arrow batches or pandas frames.
 
-A row has the columns of records.py. A task's name is the application's id and its own, "app/0_3".
+A row has the columns of records.py. A task's name contains the application's id: "app/0_3".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,32 +22,32 @@ from streams.state.paged import Pages
 COLUMNS = ("topic", "partition", "timestamp", "key", "value", "headers")
 TYPES = (pa.string(), pa.int32(), pa.int64(), pa.binary(), pa.binary(), HEADERS_TYPE)
 
-# Any, here and below: what Spark, pandas and Arrow give and take has no types.
+# Any, here and below: objects of Spark, pandas and Arrow have no type hints.
 
 
 class NoPages:
-    """What tasks without stores keep between batches: nothing; see streams.state.paged.Pages."""
+    """The pages of tasks without stores: none; see streams.state.paged.Pages."""
 
     def get(self, store: str, number: int) -> bytes | None:
-        """None."""
+        """Always None."""
         return None
 
     def put(self, store: str, number: int, page: bytes) -> None:
-        """Forget it."""
+        """Do nothing."""
 
     def remove(self, store: str, number: int) -> None:
-        """There is none."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatelessTasks:
-    """The stage of tasks without stores; `readers` are the sub-topologies that read a topic."""
+    """The stage of tasks without stores; `readers` are the sub-topologies that read each topic."""
 
-    jobs: bytes  # packed, see job.py
+    jobs: bytes  # compressed, see job.py
     readers: Mapping[str, Sequence[str]]
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """What they write."""
+        """The records that the tasks write."""
         for batch in batches:
             for topic, of_topic in parts(batch, "topic"):
                 for partition, rows in parts(of_topic, "partition"):
@@ -59,7 +59,7 @@ class StatelessTasks:
 
 
 def stateful_rows(jobs: bytes, name: str, rows: Iterable[Any], pages: Pages) -> Iterator[Any]:
-    """What a task with stores writes, for pandas frames of a batch."""
+    """The records that a task with stores writes, for pandas frames of a batch."""
     ordered = pandas.concat(list(rows)).sort_values(["topic", "offset"], kind="stable")
     partition = _task_of(name).partition
     chunks = [
@@ -74,7 +74,7 @@ def _task_of(name: str) -> TaskId:
 
 
 def _run(jobs: bytes, name: str, chunks: Sequence[Chunk], pages: Pages) -> list[OutputRecord]:
-    """The records that a task writes when it reads some."""
+    """The records that a task writes when it processes some records."""
     application, _, task = name.rpartition(SEPARATOR)
     return work_of(unpacked(jobs)[application]).run(TaskId.parse(task), chunks, pages)
 
@@ -83,7 +83,7 @@ def _run(jobs: bytes, name: str, chunks: Sequence[Chunk], pages: Pages) -> list[
 
 
 def _arrow_chunk(topic: str, partition: int, rows: Any) -> Chunk:
-    """Records of one partition: they come in the order of their offsets."""
+    """Records of one partition, in the order of their offsets."""
     offsets = rows.column("offset").to_pylist()
     headers = None
     if "headers" in rows.schema.names and rows.column("headers").null_count < len(offsets):

@@ -4,8 +4,9 @@
                                       |
                           TaskState over PagedDatabase -> pages
 
-A batch is done when the pages are flushed; until then nothing has happened. The positions and times
-of a task's inputs are in the metadata of its pages, where an application has committed offsets.
+A batch is complete when the pages are flushed; before that it has no effect. The positions and
+times of a task's inputs are stored with its pages, instead of committed offsets as in an
+application.
 """
 
 import json
@@ -51,11 +52,11 @@ TIMESTAMP_EXTRACTOR = "default.timestamp.extractor"
 
 
 class TaskFailed(MillstreamError):
-    """A task of a query cannot go on; the message says which, and why."""
+    """A task of a query has failed; the message contains the task and the reason."""
 
 
 class OutputRecord(NamedTuple):
-    """A record on its way to a topic."""
+    """A record to write to a topic."""
 
     topic: str
     partition: int | None  # None: any
@@ -66,7 +67,7 @@ class OutputRecord(NamedTuple):
 
 
 class Collected:
-    """Takes what sinks write; see streams.runtime.output.Output."""
+    """Collects the output of sinks; see streams.runtime.output.Output."""
 
     def __init__(self, partition_counts: Mapping[str, int]) -> None:
         self._counts = partition_counts
@@ -81,18 +82,18 @@ class Collected:
         headers: Headers,
         partition: int | None,
     ) -> None:
-        """Keep a record, for the partition that its key belongs to."""
+        """Add a record, for the partition of its key."""
         if partition is None and key is not None:
             partition = partition_for_key(key, self._counts[topic])
         self.records.append(OutputRecord(topic, partition, timestamp_ms, key, value, headers))
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """The number of partitions of a topic."""
         return self._counts[topic]
 
 
 class TaskWork:
-    """The tasks of one query; made once for a process."""
+    """The tasks of one query; created once per process."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -115,10 +116,10 @@ class TaskWork:
         )
 
     def run(self, task_id: TaskId, chunks: Iterable[Chunk], pages: Pages) -> list[OutputRecord]:
-        """Process the records of a batch that belong to a task."""
+        """Process the records of a batch for a task."""
         try:
             return self._run(task_id, chunks, pages)
-        except Exception as error:  # whatever it is, Spark shows no more than the text
+        except Exception as error:  # Spark only shows the message
             raise TaskFailed(
                 f'task {task_id} of "{self._job.application_id}" failed: '
                 f"{type(error).__name__}: {error}"
@@ -161,16 +162,16 @@ class TaskWork:
             output=output,
             clock=SystemClock(),
             config=self._config,
-            global_stores={},  # no plan has any
+            global_stores={},  # plans have none
             topics=[tp.topic for tp in self.layout.inputs(task_id)],
         )
 
     def _row_failed(self, step: str, error: Exception, row: object) -> None:
-        """An expression raised, or a row has no time; rows are not shown."""
+        """An expression raised, or a row has no time; rows are not logged."""
         self._log(step).warning("%s", error)
 
     def _handler(self, setting: str, otherwise: str) -> Callable[[Failure], Answer]:
-        """A handler that logs a failure, and fails the query if a setting says so."""
+        """A handler that logs a failure, and fails the query if the settings require it."""
         fails = str(self._job.settings.get(setting, otherwise)).lower() == "true"
 
         def handle(failure: Failure) -> Answer:
@@ -186,12 +187,12 @@ class TaskWork:
 
 @lru_cache(maxsize=WORKS_KEPT_MAX)
 def work_of(job: str) -> TaskWork:
-    """The tasks of a query, made once for a process."""
+    """The tasks of a query, created once per process."""
     return TaskWork(Job.of_text(job))
 
 
 def _extractor(settings: Mapping[str, object]) -> dict[str, object]:
-    """What records without a valid time become; a name of Java's class is understood, too."""
+    """The handling of records without a valid time; names of Java's classes are supported, too."""
     given = settings.get(TIMESTAMP_EXTRACTOR, settings.get(STREAMS_PREFIX + TIMESTAMP_EXTRACTOR))
     if given is None:
         return {}

@@ -1,8 +1,8 @@
 """Strings as Java counts them, in Spark's SQL: positions and lengths in UTF-16 units.
 
-Spark counts characters, and those beyond U+FFFF once. An ASCII string, which has as many characters
-as bytes, is used unchanged; others are cut as UTF-16, where half a character becomes a question
-mark.
+Spark counts characters, with those beyond U+FFFF once. An ASCII string, which has as many
+characters as bytes, is used unchanged; others are split as UTF-16, where half a character becomes a
+question mark.
 """
 
 FIRST_HALF = "'^D[C-F]..'"
@@ -10,12 +10,12 @@ LAST_HALF = "'D[89AB]..$'"
 
 
 def length(text: str) -> str:
-    """How many units a string has."""
+    """The number of units of a string."""
     return f"shiftright(octet_length(encode({text}, 'UTF-16BE')), 1)"
 
 
 def part(text: str, position: str, count: str | None) -> str:
-    """At most so many units of a string from a position on; a negative one counts from the end."""
+    """A number of units of a string from a position on; a negative one counts from the end."""
     end = "" if count is None else f", {count}"
     plain = f"substring({text}, {_first(position, f'length({text})')}{end})"
     end = "" if count is None else f", {_doubled(count, text)}"
@@ -28,14 +28,14 @@ def part(text: str, position: str, count: str | None) -> str:
 
 
 def _first(position: str, units: str) -> str:
-    """A position from the beginning, which is 1; 0 means the same."""
+    """A position from the beginning, which is 1; 0 is equivalent."""
     if position.isdigit():
         return position
     return f"if({position} < 0, greatest({units} + {position}, 0) + 1, {position})"
 
 
 def _first_byte(position: str, text: str) -> str:
-    """Where a unit begins, from 1 on; no number is so large that it cannot be doubled."""
+    """The byte position of a unit, starting at 1; limited, so that doubling never overflows."""
     if position.isdigit() and int(position) < 2**29:
         return str(2 * max(int(position), 1) - 1)
     units = length(text)
@@ -49,7 +49,7 @@ def _doubled(count: str, text: str) -> str:
 
 
 def found_at(text: str, wanted: str) -> str:
-    """Where a string contains another, from 1 on; 0 if nowhere, or if either is null."""
+    """The position of a string in another, from 1 on; 0 if not found, or either is null."""
     place = f"instr({text}, {wanted})"
     before = length(f"substring({text}, 1, {place} - 1)")
     return (

@@ -1,14 +1,14 @@
-"""Transactions of a sink's tasks: what a task writes in a micro-batch is there once, or not at all.
+"""Transactions of a sink's tasks: a task's part of a micro-batch is written once or not at all.
 
     transactional id   <sink id>-<task>
     marker             in a group of the task; see marks.py
 
-The marker is committed in the same transaction as the records. A task that is done again finds it
-and writes nothing. It has a group for each task because brokers take offsets only for partitions
-that exist: it lies on partition 0 of a topic that the task writes to.
+The marker is committed in the same transaction as the records. A repeated task finds it and writes
+nothing. Each task has its own group because brokers accept offsets only for existing partitions:
+the marker belongs to partition 0 of a topic that the task writes to.
 
-A transactional id belongs to who opened it last. A producer that is kept for the next micro-batch
-sends the marker first: if another has taken its place it learns so before it took a row.
+A transactional id belongs to the producer that initialized it last. A producer that is reused for
+the next micro-batch sends the marker first: if it was fenced, it fails before any row is read.
 """
 
 import atexit
@@ -32,10 +32,10 @@ REMEMBERED_MAX = 256
 
 @dataclass(slots=True)
 class IdleProducer:
-    """A producer that waits for its next micro-batch."""
+    """A producer that is idle until its next micro-batch."""
 
     producer: Producer
-    mark: Mark  # of the one before
+    mark: Mark  # of the previous micro-batch
 
 
 _idle_producers: dict[tuple[int, str, str], IdleProducer] = {}
@@ -43,9 +43,9 @@ _checked: set[tuple[str, str, int, str | None]] = set()
 
 
 def begin(part: TaskBatch, options: SinkOptions, topic: str) -> Producer | Mark:
-    """A producer with a transaction open that holds the marker; the mark if it is written already.
+    """A producer with an open transaction that contains the marker; or the mark, if it is written.
 
-    Who gets a mark must see that the rows are those that were written: TaskBatch.check_rows.
+    With a mark, the caller must check that the rows are the written ones: TaskBatch.check_rows.
     """
     kept = _idle_producers.pop(_name(part, options), None)
     if kept is not None:
@@ -55,8 +55,8 @@ def begin(part: TaskBatch, options: SinkOptions, topic: str) -> Producer | Mark:
             return kept.mark
         if kept.mark.packing == part.packing and _is_taken(kept.producer, part, topic):
             return kept.producer
-        kept.producer.close()  # another process has had this task since
-    return _begin_anew(part, options, topic)
+        kept.producer.close()  # another process has run this task in the meantime
+    return _begin_transaction(part, options, topic)
 
 
 def _is_taken(opened: Producer, part: TaskBatch, topic: str) -> bool:
@@ -67,17 +67,17 @@ def _is_taken(opened: Producer, part: TaskBatch, topic: str) -> bool:
     return True
 
 
-def _begin_anew(part: TaskBatch, options: SinkOptions, topic: str) -> Producer | Mark:
+def _begin_transaction(part: TaskBatch, options: SinkOptions, topic: str) -> Producer | Mark:
     settings = {"transaction_timeout_ms": TRANSACTION_TIMEOUT_MS} | dict(options.client)
     opened = producer(options.servers, transactional_id=part.transactional_id, **settings)
     try:
-        # This ends what an earlier attempt left open; only then the marker is sure.
+        # This ends the transaction of an earlier attempt; only then the marker is reliable.
         opened.init_transactions()
-        found = written_mark(part, options)
-        if found is not None:
+        result = written_mark(part, options)
+        if result is not None:
             opened.close()
-            return found
-        partition_count(opened, topic)  # the marker lies there: it must exist
+            return result
+        partition_count(opened, topic)  # the marker belongs to it: it must exist
         _mark(opened, part, topic)
     except BaseException:
         opened.close()
@@ -92,9 +92,9 @@ def _mark(opened: Producer, part: TaskBatch, topic: str, rows: RowDigest | None 
 
 
 def written_mark(part: TaskBatch, options: SinkOptions) -> Mark | None:
-    """The mark of a transaction of this part that has been committed; PackingChanged if others
+    """The mark of a committed transaction of this part, or None.
 
-    of the same micro-batch were written with another packing.
+    PackingChanged if other parts of the micro-batch were written with another packing.
     """
     with admin(options.servers, **of_admin(options.client, ProducerConfig)) as administration:
         _check_others(part, administration)
@@ -105,9 +105,9 @@ def written_mark(part: TaskBatch, options: SinkOptions) -> Mark | None:
 
 
 def _check_others(part: TaskBatch, administration: Admin) -> None:
-    """Check the marks of all tasks, once per process for each micro-batch that is repeated.
+    """Check the marks of all tasks, once per process for each repeated micro-batch.
 
-    With another packing, the task that wrote these rows may be one that has none now.
+    With another packing, the task that wrote these rows may have none now.
     """
     name = (part.sink_id, part.query_id, part.batch_id, part.packing)
     if part.packing is None or name in _checked:
@@ -137,7 +137,7 @@ def commit(
     topic: str = "",
     rows: RowDigest | None = None,
 ) -> None:
-    """Make everything visible, with the marker; `rows` are what the marker says of `topic`."""
+    """Commit the transaction with the marker; `rows` are the rows in the mark of `topic`."""
     if rows is not None:
         _mark(opened, part, topic, rows)
     opened.commit_transaction()
@@ -152,7 +152,7 @@ def abandon(opened: Producer) -> None:
 
 
 def check_time(part: TaskBatch, options: SinkOptions, error: BaseException, took_ms: int) -> None:
-    """Say so if a task failed because its transaction's time was up."""
+    """Raise an error if a task failed because its transaction timed out."""
     limit_ms = int(str(options.client.get("transaction_timeout_ms", TRANSACTION_TIMEOUT_MS)))
     if isinstance(error, MillstreamError) and took_ms >= limit_ms:
         raise ConfigError(
@@ -173,7 +173,7 @@ def _sorted(settings: Mapping[str, object]) -> list[tuple[str, object]]:
 
 @atexit.register
 def close_idle() -> None:
-    """Close the producers that wait for another micro-batch."""
+    """Close the idle producers."""
     for (process, _, _), kept in _idle_producers.items():
         if process == os.getpid():
             kept.producer.close()

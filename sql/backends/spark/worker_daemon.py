@@ -1,6 +1,6 @@
-"""The process that Spark forks its Python workers from: what they all need is loaded once.
+"""The process from which Spark forks its Python workers: it loads the common modules once.
 
-A worker alone takes seconds to import it, and a session has several for each query.
+Importing them takes seconds per worker, and a session has several workers per query.
 """
 
 import gc
@@ -13,11 +13,11 @@ MODULES = ("sql.backends.spark.source", "sql.backends.spark.task_rows")
 
 
 def main() -> None:
-    """Load, then do what Spark's own daemon does."""
+    """Load the modules, then run Spark's own daemon."""
     for name in MODULES:
         importlib.import_module(name)
-    gc.freeze()  # so that collections in workers do not touch, and copy, pages that they share
-    # Rows of a batch are freed by counting: looking at them again and again took a third of a task.
+    gc.freeze()  # so that collections in workers do not touch, and copy, shared pages
+    # Rows are freed by reference counting: the collector took a third of a task's time.
     gc.set_threshold(*COLLECTIONS)
     manager()
 

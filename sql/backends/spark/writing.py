@@ -1,7 +1,7 @@
 """Writes Arrow batches as records; runs in Spark's workers.
 
-Rows are gathered for each partition and encoded as whole record batches; a record costs a few
-steps, of which none is a call of the producer.
+Rows are grouped by partition and encoded as whole record batches; a record costs a few operations,
+and no call of the producer.
 """
 
 import random
@@ -22,15 +22,15 @@ from broker.model import TopicPartition
 from sql.backends.spark.marks import RowDigest
 
 BATCH_BYTES = 256 * 1024
-ROW_BYTES = 24  # what a record costs beside its key and value, at most
+ROW_BYTES = 24  # the maximum size of a record without its key and value
 TOPIC_LIMIT_MS = 5_000  # how long a broker may take to create a topic
 NO_HEADERS: tuple[tuple[str, bytes | None], ...] = ()
 
-# Arrow arrays are Any: the library has no types of its own.
+# Arrow arrays are Any: the library has no type hints.
 
 
 class RecordOutput:
-    """The rows of one task on their way to topics."""
+    """Writes the rows of one task to topics."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class RecordOutput:
         compression: str,
         digest: RowDigest | None = None,
     ) -> None:
-        """Write to one topic, or to the topic that each row names; all rows go to the digest."""
+        """Write to one topic, or to that of each row; all rows are added to the digest."""
         self._producer = producer
         self._topic = topic
         self._limit = min(BATCH_BYTES, bytes_max // 2)
@@ -49,12 +49,12 @@ class RecordOutput:
         self._counts: dict[str, int] = {}
         self._lanes: dict[tuple[str, int], tuple[list[Row], list[int]]] = {}
         self._digest = digest
-        self._turn = random.randrange(1 << 16)  # rows without a key begin anywhere
+        self._turn = random.randrange(1 << 16)  # rows without a key start at a random partition
         self._error: BaseException | None = None
         self.written = 0
 
     def write(self, batch: Any) -> None:
-        """Take all rows of a batch."""
+        """Add all rows of a batch."""
         count = batch.num_rows
         columns = {name: batch.column(place) for place, name in enumerate(batch.schema.names)}
         topics = repeat(self._topic, count)
@@ -87,7 +87,7 @@ class RecordOutput:
         self.written += count
 
     def finish(self) -> None:
-        """Send what waits, and see that all was taken."""
+        """Send the remaining rows, and check that all were accepted."""
         for topic, partition in list(self._lanes):
             self._send(TopicPartition(topic, partition))
         self._producer.flush()
@@ -112,7 +112,7 @@ class RecordOutput:
         if not 0 <= partition < count:
             raise SerdeError(
                 f'a row names partition {partition} of "{topic}", which has {count} partitions',
-                hint='give a lower "partition", or null to choose it by the key',
+                hint='set a lower "partition", or null to choose it by the key',
             )
         lane = self._lanes[topic, partition] = ([], [self._limit])
         return lane
@@ -135,7 +135,7 @@ class RecordOutput:
 
 
 def partition_count(producer: Producer, topic: str) -> int:
-    """How many partitions a topic has; the broker creates it, or it is a ConfigError at once."""
+    """The number of partitions of a topic; the broker creates it, otherwise ConfigError."""
     try:
         return len(producer.partitions_for(topic, TOPIC_LIMIT_MS))
     except RequestTimeout as error:
@@ -156,18 +156,18 @@ def partition_count(producer: Producer, topic: str) -> int:
 
 def digest_of(batches: Iterable[Any]) -> RowDigest:
     """The digest of rows that are not written."""
-    found = RowDigest()
+    result = RowDigest()
     for batch in batches:
         has_key = "key" in batch.schema.names
-        found.add(
+        result.add(
             binary_list(batch.column("key")) if has_key else None,
             binary_list(batch.column("value")),
         )
-    return found
+    return result
 
 
 def binary_list(column: Any) -> list[bytes | None]:
-    """The bytes of a column of binary or string, cut out of its buffer in one go."""
+    """The bytes of a binary or string column, sliced from its buffer."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if not len(array):
         return []
@@ -195,7 +195,7 @@ def _times(column: Any, count: int) -> Iterable[int]:
         column = column.fill_null(now_ms)
     found: list[int] = column.to_pylist()
     if found and min(found) < 0:
-        raise SerdeError(f'"timestamp" is {min(found)}', hint="give milliseconds since 1970")
+        raise SerdeError(f'"timestamp" is {min(found)}', hint="use milliseconds since 1970")
     return found
 
 
@@ -209,7 +209,7 @@ def _headers(column: Any) -> Iterator[tuple[tuple[str, bytes | None], ...]]:
 
 
 def first_topic(batch: Any, topic: str | None) -> str:
-    """A topic that the rows of a batch go to."""
+    """A topic that the rows of a batch are written to."""
     found = topic if topic is not None else batch.column("topic")[0].as_py()
     if found is None:
         raise SerdeError("a row has no topic", hint='fill "topic", or set the option "topic"')
@@ -217,7 +217,7 @@ def first_topic(batch: Any, topic: str | None) -> str:
 
 
 def not_empty(batches: Iterable[Any]) -> Iterator[Any]:
-    """Batches that have rows."""
+    """Batches that are not empty."""
     return (batch for batch in batches if batch.num_rows)
 
 

@@ -41,8 +41,8 @@ def test_strings_become_what_a_setting_must_be(
     ("config", "name", "value", "hint"),
     [
         (ConsumerConfig, "enable_auto_commit", "yes", "true"),
-        (ConsumerConfig, "max_poll_records", "many", "whole number"),
-        (ConsumerConfig, "max_poll_records", "1.5", "whole number"),
+        (ConsumerConfig, "max_poll_records", "many", "integer"),
+        (ConsumerConfig, "max_poll_records", "1.5", "integer"),
         (NetworkConfig, "sasl_password", 123, "string"),
         (NetworkConfig, "sasl_username", True, "string"),
         (ProducerConfig, "acks", True, "string"),

@@ -459,7 +459,7 @@ def test_wrong_use_is_told_what_to_do(embedded_target: Target) -> None:
             member.assign([TopicPartition("t", 0)])
         with pytest.raises(BrokerError, match="not currently a member of the group"):
             member.commit()
-        with pytest.raises(ClientError, match="give a list"):
+        with pytest.raises(ClientError, match="pass a list"):
             member.subscribe("t")
 
 

@@ -26,5 +26,5 @@ def now(answer: object) -> object:
         return answer
     found: list[object] = []
     answer.then(found.append)
-    assert found, "the answer is still to come"
+    assert found, "the response is not available yet"
     return found[0]

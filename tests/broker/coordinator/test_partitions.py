@@ -84,8 +84,8 @@ def test_records_have_the_epoch_they_were_written_in(partitions: Partitions) -> 
     assert partition.end_of_epoch(2) == (2, 3)
     assert partition.diverges(2, 0) is None
     assert partition.diverges(3, 0) == (0, 2)
-    assert partition.first_place() == (0, -1, 0)
-    assert partition.last_place(committed=True) == (3, -1, 2)
+    assert partition.earliest() == (0, -1, 0)
+    assert partition.latest(committed=True) == (3, -1, 2)
 
 
 def test_records_are_deleted_where_the_topic_deletes_records(partitions: Partitions) -> None:

@@ -108,7 +108,7 @@ def test_integers_have_digits_and_a_sign_alone() -> None:
     assert parse_integer("+05", -10, 10) == 5
     assert parse_integer("-10", -10, 10) == -10
     for text in ("", "+", "1.0", " 1", "1_0", "0x1", "\u0661"):
-        with pytest.raises(ValueError, match="not a whole number"):
+        with pytest.raises(ValueError, match="not an integer"):
             parse_integer(text, -10, 10)
     with pytest.raises(ValueError, match="out of range"):
         parse_integer("11", -10, 10)

@@ -94,5 +94,5 @@ def test_a_media_type_that_there_is_not_is_refused(accept: str) -> None:
 
 def test_bodies_are_json_or_do_not_say() -> None:
     for content_type in ("", V1, "application/json; charset=utf-8", "application/octet-stream"):
-        assert JSON_BODY.takes(content_type)
-    assert not JSON_BODY.takes("text/plain")
+        assert JSON_BODY.accepts(content_type)
+    assert not JSON_BODY.accepts("text/plain")

@@ -34,7 +34,7 @@ def test_without_a_host_only_this_machine_can_connect(arguments: list[str]) -> N
     ("arguments", "said"),
     [
         (["--config", "num.partitons=4"], 'did you mean "num.partitions"'),
-        (["--config", "num.partitions=many"], "whole number"),
+        (["--config", "num.partitions=many"], "integer"),
         (["/no/such/file"], "No such file"),
         (["--config", "listeners=SSL://:1"], "SSL"),
         (["--config", "listener.security.protocol.map=PLAINTEXT:SSL"], "does not support"),

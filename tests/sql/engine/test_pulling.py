@@ -5,7 +5,7 @@ import pytest
 from sql.analyse.sources import NoSchemas, SourceAnalyser
 from sql.catalog import Catalog
 from sql.engine.pull_rules import check_key_values, check_without_scans
-from sql.engine.pulling import check_pull, pull_plan, wanted_keys
+from sql.engine.pulling import check_pull, pull_plan, requested_keys
 from sql.engine.settings import SqlConfig
 from sql.errors import StatementFailed
 from sql.functions.builtin import builtin_functions
@@ -43,7 +43,7 @@ def select(text: str) -> Select:
 def keys_of(catalog: Catalog, text: str) -> list[tuple[object, ...]] | None:
     planned = Planner(catalog, builtin_functions(), SqlConfig()).plan(select(text))
     assert planned is not None
-    return wanted_keys(pull_plan(planned.plan))
+    return requested_keys(pull_plan(planned.plan))
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,6 @@ def test_a_plan_of_a_newer_version_is_refused_by_the_name_of_what_is_unknown(
 ) -> None:
     text = json.dumps(to_json(EXAMPLES["Filter"]))
     assert before in text
-    with pytest.raises(SqlError, match=f"this version does not know {unknown}") as refused:
+    with pytest.raises(SqlError, match=f"this version does not support {unknown}") as refused:
         plan_from_json(json.loads(text.replace(before, after)), builtin_functions())
     assert refused.value.hint is not None

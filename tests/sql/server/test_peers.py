@@ -71,7 +71,7 @@ def test_rows_of_other_servers_are_found(engines: list[Engine]) -> None:
 
 @pytest.mark.slow
 def test_a_server_that_is_not_there_fails_the_query() -> None:
-    with closing(HttpPeers()) as peers, pytest.raises(StatementFailed, match="did not answer"):
+    with closing(HttpPeers()) as peers, pytest.raises(StatementFailed, match="did not respond"):
         list(peers.pull(free_address(), "SELECT 1;", {}))
 
 

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from sql.datatypes import INT, STRING, DecimalType
-from sql.engine.results import FoundRows, QueryResult, ResultColumn, ResultRow
+from sql.engine.results import PullRows, QueryResult, ResultColumn, ResultRow
 from sql.server.response_formats import Delimited, Messages, OneArray, ResponseFormat, RowObjects
 
 COLUMNS = (
@@ -19,7 +19,7 @@ ROWS = (ResultRow(("a", 1, None)), ResultRow(("b", None, None), tombstone=True))
 
 
 def written(form: Callable[[QueryResult], ResponseFormat]) -> bytes:
-    made = form(FoundRows("query_1", COLUMNS, iter(()), None))
+    made = form(PullRows("query_1", COLUMNS, iter(()), None))
     return made.start() + made.rows(ROWS) + made.end()
 
 

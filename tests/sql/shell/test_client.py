@@ -223,7 +223,7 @@ def test_a_query_whose_rows_never_stop_ends_when_its_time_is_up() -> None:
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
-    with pytest.raises(ServerFailed, match=r"no answer from http://127.0.0.1:1"):
+    with pytest.raises(ServerFailed, match=r"no response from http://127.0.0.1:1"):
         RemoteSession(SqlClient("127.0.0.1:1"))
     with pytest.raises(SqlError, match="not a valid server address"):
         SqlClient("http://server:port")

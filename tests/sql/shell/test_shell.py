@@ -221,7 +221,7 @@ def test_wrong_commands_say_what_is_possible() -> None:
         shell.run("output XML")
     with pytest.raises(StatementFailed, match="a file or OFF"):
         shell.run("spool")
-    with pytest.raises(ServerFailed, match="no answer from"):
+    with pytest.raises(ServerFailed, match="no response from"):
         shell.run("server http://127.0.0.1:1")
     with pytest.raises(ExitShell):
         shell.run("exit;")

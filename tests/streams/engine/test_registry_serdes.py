@@ -60,7 +60,7 @@ def test_records_go_from_one_format_to_another() -> None:
     ("data", "message", "hint"),
     [
         (b'{"id": 1}', "magic byte 0x7b", "JsonSerde()"),
-        (b"\0\0\0\0\x63a", "the schema with id 99 is not in the registry", "give the registry"),
+        (b"\0\0\0\0\x63a", "the schema with id 99 is not in the registry", "pass the registry"),
         (b"\0\0\0\0\1", "cannot decode as Avro", "serde it was written with"),
     ],
 )

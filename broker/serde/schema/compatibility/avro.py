@@ -99,17 +99,17 @@ class ReaderCheck:
         if pair in self._compatible:
             return []
         if known := self._incompatible.get(pair):
-            start, found = len(known[0]), known[1]
-            return [replace(each, path=path + each.path[start:]) for each in found]
+            start, result = len(known[0]), known[1]
+            return [replace(each, path=path + each.path[start:]) for each in result]
         if pair in self._under_way or pair in self._provisional:
             self._assumptions += 1
             return []
         self._under_way.add(pair)
         assumed, kept = self._assumptions, len(self._provisional)
-        found = list(islice(self._compare(reader, writer, path), DIFFERENCES_MAX))
+        result = list(islice(self._compare(reader, writer, path), DIFFERENCES_MAX))
         self._under_way.remove(pair)
-        if found:
-            self._incompatible[pair] = (path, found)
+        if result:
+            self._incompatible[pair] = (path, result)
             while len(self._provisional) > kept:  # they may depend on this pair
                 self._provisional.popitem()
         elif assumed == self._assumptions:
@@ -119,7 +119,7 @@ class ReaderCheck:
         if not self._under_way:
             self._compatible.update(self._provisional)
             self._provisional.clear()
-        return found
+        return result
 
     def _compare(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[Incompatibility]:
         if writer.kind == "union":

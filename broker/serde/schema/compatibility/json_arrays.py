@@ -127,12 +127,12 @@ def contains_demanded(old: Part, new: Part, path: str, compare: Compare) -> Iter
 
 def counts(part: Part) -> Json:
     """The minimum and maximum count; the default minimum is one."""
-    found: Json = {
+    result: Json = {
         word: part.words[word] for word in ("minContains", "maxContains") if word in part.words
     }
     if "contains" in part.words:
-        found.setdefault("minContains", 1)
-    return found
+        result.setdefault("minContains", 1)
+    return result
 
 
 def positions(part: Part) -> list[Node]:

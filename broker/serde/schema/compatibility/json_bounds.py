@@ -72,17 +72,17 @@ def number_differences(old: Part, new: Part, path: str) -> Iterator[Difference]:
 
 def with_limits(words: Json) -> Json:
     """Draft 4's exclusive bounds are flags of the bounds; in later drafts they are bounds."""
-    found = dict(words)
+    result = dict(words)
     for exclusive, inclusive in (
         ("exclusiveMaximum", "maximum"),
         ("exclusiveMinimum", "minimum"),
     ):
         flag = words.get(exclusive)
         if isinstance(flag, bool):
-            del found[exclusive]
-            if flag and inclusive in found:
-                found[exclusive] = found.pop(inclusive)
-    return found
+            del result[exclusive]
+            if flag and inclusive in result:
+                result[exclusive] = result.pop(inclusive)
+    return result
 
 
 def multiple_differences(old: Json, new: Json, path: str) -> Iterator[Difference]:

@@ -17,11 +17,11 @@ def combined_differences(old: Part, new: Part, path: str, compare: Compare) -> l
     if not criterion_holds(old, new):
         return one("COMBINED_TYPE_CHANGED", path)
     before, after = alternatives(old), alternatives(new)
-    found: list[Difference] = []
+    result: list[Difference] = []
     if len(before) < len(after) and new.kind == "allOf":
-        found += one("PRODUCT_TYPE_EXTENDED", path)
+        result += one("PRODUCT_TYPE_EXTENDED", path)
     elif len(before) > len(after) and new.kind != "allOf":
-        found += one("SUM_TYPE_NARROWED", path)
+        result += one("SUM_TYPE_NARROWED", path)
     fitting = [
         [
             column
@@ -31,8 +31,8 @@ def combined_differences(old: Part, new: Part, path: str, compare: Compare) -> l
         for row, given in enumerate(before)
     ]
     if matched(fitting) < min(len(before), len(after)):
-        found += one("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
-    return found
+        result += one("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
+    return result
 
 
 def criterion_holds(old: Part, new: Part) -> bool:

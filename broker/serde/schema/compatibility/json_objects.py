@@ -196,9 +196,9 @@ def is_open(part: Part) -> bool:
 def covers(part: Part, name: str) -> list[Node]:
     """The schemas that apply to a property that is not named."""
     patterns = part.inner_by_name("patternProperties")
-    found = [each for pattern, each in patterns.items() if fits(pattern, name)]
-    if found:
-        return found
+    result = [each for pattern, each in patterns.items() if fits(pattern, name)]
+    if result:
+        return result
     others = rest(part)
     if others is None:
         return [part.node.inner(True)]

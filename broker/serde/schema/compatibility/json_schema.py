@@ -96,13 +96,13 @@ class JsonComparison:
     def _unmet(self, old: Parts, new: Part, path: str) -> list[Difference]:
         """Some part of the old schema must imply the new part."""
         tries = [(each, self._pair(each, new, path)) for each in old]
-        if any(not found for _, found in tries):
+        if any(not result for _, result in tries):
             return []
         if new.kind in COMBINED and self._as_a_whole(old, new, path):
             return []
-        for each, found in tries:
+        for each, result in tries:
             if each.kind == new.kind or (each.kind in COMBINED and new.kind in COMBINED):
-                return found
+                return result
         if len(new.alternatives) == 1:
             return self.parts(old, alternative(new, 0), path)
         return tries[0][1] if len(tries) == 1 else one("TYPE_CHANGED", path)

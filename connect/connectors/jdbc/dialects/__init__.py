@@ -39,10 +39,10 @@ def dialect_of_setting(text: str) -> str | None:
     """The dialect that `dialect.name` selects; None if the URL does."""
     if not text:
         return None
-    found = _NAMES.get(text.lower())
-    if found is None:
+    result = _NAMES.get(text.lower())
+    if result is None:
         known = "PostgreSqlDatabaseDialect, MySqlDatabaseDialect, SqliteDatabaseDialect"
         raise ConfigError(
             f"Invalid value {text} for configuration dialect.name", hint=f"one of {known}"
         )
-    return found
+    return result

@@ -91,7 +91,7 @@ class TableColumn:
 
 
 class Action(enum.Enum):
-    """What to do with rows."""
+    """The operation on the rows."""
 
     INSERT = "insert"
     UPSERT = "upsert"

@@ -58,10 +58,10 @@ def type_by_schema(
     types: Mapping[Type | str, "TypeEngine[Any]"], schema: ConnectSchema, dialect: str
 ) -> "TypeEngine[Any]":
     """The column type of a logical type, or of its underlying type."""
-    found = types.get(schema.name or "") or types.get(schema.type)
-    if found is None:
+    result = types.get(schema.name or "") or types.get(schema.type)
+    if result is None:
         raise no_column_type(schema, dialect)
-    return found
+    return result
 
 
 def no_column_type(schema: ConnectSchema, dialect: str) -> DataError:

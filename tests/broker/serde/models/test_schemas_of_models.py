@@ -285,7 +285,7 @@ def test_a_change_that_breaks_readers_is_refused_when_it_is_checked(form: Any) -
     with pytest.raises(RegistryError, match='"Person" for subject "people-value": inc') as caught:
         form(new, registry).check("people")
     assert caught.value.code == 409
-    assert "give new fields defaults" in str(caught.value)
+    assert "add defaults to new fields" in str(caught.value)
     assert form(Person, registry).check("people") >= 1
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sql.backends.native.sinks import written
 from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
-from sql.backends.native.topology import look_at_columns, lower_result
+from sql.backends.native.topology import find_used_columns, lower_result
 from streams.dsl.builder import StreamsBuilder
 from streams.handlers import Answer, DeadLetter
 from streams.topology import Topology
@@ -68,7 +68,7 @@ def watched(query: str, value_format: str) -> Callable[[list[object]], Topology]
         )
         tap = Tap()
         tap.add(lambda key, row, timestamp_ms: reported.append(("seen", key, row, timestamp_ms)))
-        look_at_columns(found.plan, context)
+        find_used_columns(found.plan, context)
         written(found.plan, lower_result(found.plan.input, context, tap), context)
         return context.builder.build()
 

@@ -12,7 +12,7 @@ from sql.backends.native.expressions import compile_predicate, compile_row_funct
 from sql.backends.native.row_run import RowRun, ValueIsRow
 from sql.backends.native.steps import StepContext
 from sql.backends.native.tap import Tap
-from sql.backends.native.topology import add_query, look_at_columns
+from sql.backends.native.topology import add_query, find_used_columns
 from sql.errors import StatementFailed
 from sql.expressions import Opposite
 from streams.config import StreamsConfig
@@ -166,5 +166,5 @@ def test_places_are_needed_if_a_query_asks_for_them(query: str, needs_place: boo
     engine, planned_query = planned(S, f"CREATE STREAM o AS {query};")
     context = StepContext(StreamsBuilder(), engine.registry)
     assert context.needs_place
-    look_at_columns(planned_query.plan, context)
+    find_used_columns(planned_query.plan, context)
     assert context.needs_place is needs_place

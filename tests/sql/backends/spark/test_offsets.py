@@ -101,7 +101,7 @@ def test_the_packing_lies_beside_the_offsets(
 
 @pytest.mark.parametrize("packing", [1, "2", {}, {"least": 1}, {"least": 1, "most": "2"}, []])
 def test_a_packing_that_cannot_be_read_is_refused(packing: object) -> None:
-    with pytest.raises(ConfigError, match="how the checkpoint packs its tasks"):
+    with pytest.raises(ConfigError, match="the task packing of the checkpoint"):
         packing_of({PACKING: packing})
 
 

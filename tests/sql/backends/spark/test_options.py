@@ -88,7 +88,7 @@ def test_settings_of_clients_get_the_types_of_their_defaults() -> None:
         ({**READ, "ending_offsets": "latest"}, "no end"),
         ({**READ, "kafka.group.id": "g"}, "the data source sets"),
         ({**READ, "kafka.fetch.max.byte": "1"}, "fetch_max_bytes"),
-        ({**READ, "kafka.fetch.max.bytes": "x"}, "whole number"),
+        ({**READ, "kafka.fetch.max.bytes": "x"}, "an integer"),
     ],
 )
 def test_a_wrong_option_of_a_source_is_named(options: dict[str, str], message: str) -> None:
