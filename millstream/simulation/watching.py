@@ -14,7 +14,7 @@ from millstream.simulation.promises import OPEN_STATES
 from millstream.simulation.scenario import FAILING_FSYNCS, SLOW_DISK_FAULTS
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 BAD_DISKS = ("full disk", "no descriptors", *SLOW_DISK_FAULTS, *FAILING_FSYNCS)
 MARGIN_MS = 30_000
@@ -32,7 +32,7 @@ Key = tuple[object, ...]
 class Watch:
     """Measures how long transactions are open, per process of the broker."""
 
-    def __init__(self, platform: "Platform") -> None:
+    def __init__(self, platform: "SimulatedPlatform") -> None:
         self._platform = platform
         self._life = 0
         self._since_ms: dict[Key, int] = {}
