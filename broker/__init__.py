@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from broker.model import TopicPartition
     from broker.server.server import Server
 else:
-    # Most who import from here want a client or a schema, not the whole broker.
+    # Most importers need a client or a schema, not the whole broker.
     __getattr__, __dir__ = public_names(
         __name__,
         {

@@ -22,10 +22,10 @@ logger = logging.getLogger(__name__)
 FAILED = 1
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
-# Requests leave next to nothing for the collector. It never looks at what start-up made, and each
-# look at young objects takes a millisecond at most: all requests wait for it.
+# Requests leave almost no garbage. Objects created at startup are excluded from collections, and
+# a collection of the young objects takes a millisecond at most: all requests wait for it.
 GC_THRESHOLDS = (2000, 50, 100)
-# Threads that compute in the background must not keep the network's waiting for long.
+# Threads that compute in the background must not delay the network thread for long.
 SWITCH_SECONDS = 0.001
 
 

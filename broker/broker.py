@@ -1,10 +1,10 @@
-"""Broker: storage, catalog, coordinators and handlers put together; no network.
+"""Broker: connects storage, catalog, coordinators and handlers; no network.
 
     with Broker(data_directory="data") as broker:
         broker.handle(ApiKey.METADATA, 12, MetadataRequest(topics=None), ConnectionInfo())
 
-Servers and embedded clients both call `handle`. On a manual clock nothing happens by itself: who
-moves the clock calls `run_due`.
+Servers and embedded clients both call `handle`. With a manual clock no timer runs by itself: the
+code that advances the clock calls `run_due`.
 """
 
 import logging
@@ -45,15 +45,15 @@ from broker.timers import Timers
 
 logger = logging.getLogger(__name__)
 
-HOLD_MS = 10  # of the lock at a time, by a request that is answered in parts
+HOLD_MS = 10  # how long a request that is processed in parts holds the lock at a time
 UNFINISHED: Final = object()
 
-# The address that clients get before a server has set its own.
+# The address that clients receive before a server has set its own.
 EMBEDDED_ENDPOINT = ("localhost", 9092)
 
 
 class Broker:
-    """A whole broker in this process; threads other than the caller's only do housekeeping."""
+    """A whole broker in this process; its own threads only do housekeeping."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Broker:
         clock: Clock | None = None,
         data_directory: str | None = None,
     ) -> None:
-        """Nothing is opened before `start`. Without a machine: this one, maybe on another clock."""
+        """Opens nothing before `start`. The default machine is this one, with `clock` if given."""
         config = config or BrokerConfig()
         if data_directory is not None:
             config = replace(config, log_dirs=(str(data_directory),))
@@ -86,16 +86,16 @@ class Broker:
 
     @property
     def lock(self) -> concurrency.RLock:
-        """The lock under which everything happens."""
+        """The lock that guards the whole broker."""
         return self._lock
 
     @property
     def cluster_id(self) -> str:
-        """The id of the one-broker cluster, kept in the data directory."""
+        """The id of the one-broker cluster, stored in the data directory."""
         return self.state.cluster_id
 
     def start(self, *, progress: Callable[[int, int], None] = lambda *_: None) -> Self:
-        """Open the data directory and recover; `progress` gets the partitions done and in all."""
+        """Open the data directory and recover; `progress` gets the number of opened partitions."""
         assert self._state is None, "the broker is running"
         self.never_started = False
         path = self.config.data_directory
@@ -191,7 +191,7 @@ class Broker:
         self.close()
 
     def advertise(self, listener: str, host: str, port: int) -> None:
-        """Tell clients of a listener where this broker is."""
+        """Set the address of this broker that clients of a listener receive."""
         self._endpoints[listener] = (host, port)
 
     def endpoint_for(self, listener: str) -> tuple[str, int]:
@@ -210,11 +210,11 @@ class Broker:
         *,
         background: Executor | None = None,
     ) -> object:
-        """Answer a request: a response, a Pending one, or None when no answer is wanted.
+        """Handle a request: returns a response, a Pending one, or None if no response is expected.
 
-        A BrokerError means that there is no way to answer: the connection should be closed; a
-        Pending answer may turn out to be one. A caller that must not wait for a large request gives
-        an executor, where the rest of it is done.
+        A BrokerError means that no response is possible: the connection should be closed; a Pending
+        response may also fail with it. A caller that must not wait for a large request passes an
+        executor, which runs the rest of it.
         """
         handler = HANDLERS.get(api_key)
         if handler is None:
@@ -227,7 +227,7 @@ class Broker:
             with self._lock:
                 answer = handler(self._running(), request, context)
             if type(answer) is GeneratorType:
-                # What is produced is in memory of the caller, which is used again.
+                # Produced batches are views of a buffer that the caller reuses.
                 if background is not None and api_key is not ApiKey.PRODUCE:
                     refuse = partial(_refusal, api_key, version, request)
                     return self._answer_in_background(answer, refuse, background)
@@ -246,14 +246,14 @@ class Broker:
         return self._state
 
     def _answer_in_parts(self, parts: Parts[object]) -> object:
-        """Release the lock now and then, so that others do not wait for a large request."""
+        """Release the lock periodically, so that other requests do not wait for a large one."""
         while (answer := self._next_parts(parts)) is UNFINISHED:
-            # Without a pause this thread would have the lock again before one that waits wakes up.
+            # Without a pause this thread would acquire the lock again before a waiting one wakes.
             concurrency.pause()
         return answer
 
     def _next_parts(self, parts: Parts[object]) -> object:
-        """Answer for HOLD_MS; UNFINISHED if there is more to do."""
+        """Process for HOLD_MS; UNFINISHED if there is more to do."""
         with self._lock:
             self._running()
             ends_ms = self.clock.monotonic_ms() + HOLD_MS
@@ -270,7 +270,7 @@ class Broker:
         refuse: Callable[[Exception], object],
         background: Executor,
     ) -> object:
-        """Answer at once if that is quick, else later."""
+        """Respond immediately if the request is short, otherwise later."""
         answer = self._next_parts(parts)
         if answer is not UNFINISHED:
             return answer
@@ -304,7 +304,7 @@ class Broker:
         return pending.value if pending.done else pending
 
     def when_done(self, pending: Pending[object], callback: Callable[[object], None]) -> None:
-        """Call back with the answer, once it is there, in the thread that gives it."""
+        """Call back with the response when it is available, in the thread that completes it."""
         with self._lock:
             pending.then(callback)
 
@@ -318,7 +318,7 @@ class Broker:
         return VERSIONS.unsupported()
 
     def run_due(self) -> int:
-        """Run the timers that are due, as the housekeeping does on a real clock."""
+        """Run the timers that are due, as housekeeping does with a real clock."""
         with self._lock:
             return self.timers.run_due()
 
@@ -330,7 +330,7 @@ class Broker:
 
 
 def _refusal(api_key: ApiKey, version: int, request: object, error: Exception) -> object:
-    """The answer to a request that failed; BrokerError if its version has no place for that."""
+    """The response to a failed request; BrokerError if its version has no error field."""
     logger.error("%s failed", api_key.name, exc_info=error)
     refused = refusal(api_key, version, request, error_code_of(error))
     if refused is None:

@@ -14,11 +14,11 @@ class Clock(Protocol):
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that never go back; only differences mean anything."""
+        """Milliseconds on a clock that never goes back; only differences are meaningful."""
         ...
 
     def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
-        """Wait on a held condition; False when the time ran out first."""
+        """Wait on a held condition; False after the timeout."""
         ...
 
 
@@ -30,25 +30,26 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some start."""
+        """Milliseconds since an arbitrary start."""
         return time.monotonic_ns() // 1_000_000
 
     def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
-        """Wait on a held condition; False when the time ran out first."""
+        """Wait on a held condition; False after the timeout."""
         return condition.wait(None if timeout_ms is None else timeout_ms / 1000)
 
 
 class _Looks(concurrency.local):
-    """What one thread knows of the time."""
+    """The time that one thread has seen."""
 
-    first_ms: int | None = None  # what it saw when it first looked after its last wait
+    first_ms: int | None = None  # the time of its first read after its last wait
 
 
 class ManualClock:
-    """A clock that a test moves by hand; waiting threads wake when it moves.
+    """A clock that a test advances; waiting threads wake when it advances.
 
-    A thread looks at the time, computes how long to wait, then waits: when the test moves the clock
-    in between, the wait counts from the look, or it would be for a time that has passed already.
+    A thread reads the time, computes how long to wait, then waits. If the test advances the clock
+    in between, the wait counts from the time that the thread read, so it does not wait for a time
+    that has already passed.
     """
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
@@ -59,22 +60,22 @@ class ManualClock:
         self._looks = _Looks()
 
     def now_ms(self) -> int:
-        """The instant set by the test."""
+        """The time that the test has set."""
         return self._now_ms + self._wall_ahead_ms
 
     def set_wall_clock(self, now_ms: int) -> None:
-        """Set the time of day, also back; monotonic time continues as if nothing had happened."""
+        """Set the wall clock, forward or back; monotonic time is not affected."""
         self._wall_ahead_ms = now_ms - self._now_ms
 
     def monotonic_ms(self) -> int:
-        """Manual time without what was set by `set_wall_clock`: it only goes forward."""
+        """Manual time without the changes of `set_wall_clock`: it only goes forward."""
         now_ms = self._now_ms
         if self._looks.first_ms is None:
             self._looks.first_ms = now_ms
         return now_ms
 
     def advance(self, milliseconds: int) -> None:
-        """Move time forward and wake the waiting threads."""
+        """Advance the clock and wake the waiting threads."""
         assert milliseconds >= 0, "time does not go back"
         with self._lock:
             self._now_ms += milliseconds
@@ -84,7 +85,7 @@ class ManualClock:
                 condition.notify_all()
 
     def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:
-        """Wait on a held condition until notified or manual time has passed the deadline."""
+        """Wait on a held condition until it is notified or manual time reaches the deadline."""
         looked_ms, self._looks.first_ms = self._looks.first_ms, None
         if timeout_ms is None:
             return condition.wait()
@@ -93,7 +94,7 @@ class ManualClock:
             is_over = entry[0] <= self._now_ms
             self._waiting.append(entry)
         try:
-            # Never with a real timeout: a notification that comes as it ends would be lost.
+            # Never with a real timeout: a notification at the same moment would be lost.
             if not is_over:
                 condition.wait()
         finally:

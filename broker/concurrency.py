@@ -1,8 +1,8 @@
 """Concurrency: the source of threads and locks. No other module creates them directly.
 
-In production these are Python's own. Inside a simulation (`millstream.simulation`) the same names
-give threads that share one thread of the machine, on virtual time, and locks, conditions
-and events on which they wait for each other.
+In production these are Python's own. In a simulation (`millstream.simulation`) the same names are
+threads that share one thread of the machine, on virtual time, and locks, conditions and events for
+them.
 """
 
 import threading
@@ -37,5 +37,5 @@ local = threading.local
 
 
 def pause() -> None:
-    """Let other threads take the lock that was just released."""
+    """Give other threads the chance to acquire the lock that was just released."""
     time.sleep(PAUSE_SECONDS)

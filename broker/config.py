@@ -1,8 +1,8 @@
 """BrokerConfig and TopicConfig: every limit and default, under Kafka's own names.
 
 A field's name is Kafka's with dots turned into underscores: `log_segment_bytes` is
-`log.segment.bytes`. Values are checked when the configuration is built; an unknown or wrong
-setting is named in the error.
+`log.segment.bytes`. Values are validated when the configuration is created; an unknown or
+invalid setting is named in the error.
 """
 
 import difflib
@@ -31,7 +31,7 @@ C = TypeVar("C", "BrokerConfig", "TopicConfig")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What may be said about one setting."""
+    """The declaration of one setting."""
 
     name: str
     kind: type[object]
@@ -41,7 +41,7 @@ class Setting:
     high: float | None
     choices: tuple[str, ...]
     broker_name: str | None
-    fixed: str  # why no other value than the default is supported; empty if others are
+    fixed: str  # why only the default is supported; empty if other values are
 
 
 def setting(
@@ -53,9 +53,9 @@ def setting(
     broker_name: str | None = None,
     fixed: str = "",
 ) -> Any:  # Any: stands for a value of the field's annotated type
-    """Declare a setting: default, bounds, and for topics the broker setting it falls back to.
+    """Declare a setting: default, bounds, and for topics the broker setting it inherits from.
 
-    One that is fixed has a single value that is true, for a reason that a refusal names.
+    A fixed setting has one supported value; errors contain the reason.
     """
     details = {
         "low": low,
@@ -69,7 +69,7 @@ def setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """Settings of one topic; what the topic does not set comes from the broker."""
+    """Settings of one topic; settings that the topic does not override come from the broker."""
 
     cleanup_policy: tuple[str, ...] = setting(
         ("delete",), choices=CLEANUP_POLICIES, broker_name="log.cleanup.policy"
@@ -118,27 +118,27 @@ class TopicConfig:
 
     @property
     def compacts(self) -> bool:
-        """Whether only the last record per key is kept."""
+        """Whether only the last record of each key is retained."""
         return "compact" in self.cleanup_policy
 
     @property
     def deletes(self) -> bool:
-        """Whether old segments go."""
+        """Whether old segments are deleted."""
         return "delete" in self.cleanup_policy
 
     @property
     def log_append_time(self) -> bool:
-        """Whether the broker stamps records with its own time."""
+        """Whether the broker sets the timestamps of records."""
         return self.message_timestamp_type == "LogAppendTime"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """Settings of a broker, with Kafka's defaults; those of Millstream alone come last."""
+    """Settings of a broker, with Kafka's defaults; Millstream's own settings are last."""
 
     broker_id: int = setting(0, low=0)
     broker_rack: str | None = setting(None)
-    # Kafka listens on all interfaces by default. Here nothing is reachable from outside unasked.
+    # Kafka listens on all interfaces by default. Here only local clients can connect by default.
     listeners: tuple[str, ...] = setting(("PLAINTEXT://127.0.0.1:9092",))
     advertised_listeners: tuple[str, ...] = setting(())
     log_dir: str = setting("millstream-data")
@@ -238,7 +238,7 @@ class BrokerConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "BrokerConfig":
-        """Build from Kafka's names and text values, less those without meaning on one node."""
+        """Parse strings by Kafka's names, without settings that have no effect on one node."""
         _refuse_security(properties)
         known = {
             RENAMED.get(name, name): value
@@ -254,7 +254,7 @@ class BrokerConfig:
 
     @property
     def data_directory(self) -> str:
-        """Where the logs are: log.dirs before log.dir; one directory only."""
+        """The directory of the logs: log.dirs overrides log.dir; only one is supported."""
         if len(self.log_dirs) > 1:
             raise ConfigError(
                 f'setting "log.dirs" names {len(self.log_dirs)} directories',
@@ -264,14 +264,14 @@ class BrokerConfig:
 
     @property
     def checkpoint_interval_ms(self) -> int:
-        """How often checkpoints are written; one file has the offsets of both of Kafka's."""
+        """How often checkpoints are written; one file replaces both of Kafka's."""
         return min(
             self.log_flush_offset_checkpoint_interval_ms,
             self.log_flush_start_offset_checkpoint_interval_ms,
         )
 
     def topic_defaults(self) -> TopicConfig:
-        """What a topic has that sets nothing itself; ms wins over minutes, minutes over hours."""
+        """Settings of topics without overrides; ms overrides minutes, minutes override hours."""
         values: dict[str, object] = {}
         for name, item in settings(TopicConfig).items():
             assert item.broker_name is not None
@@ -297,7 +297,7 @@ class BrokerConfig:
         return max(found, -1)
 
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
-        """The settings of a topic: its own over the broker's; a wrong one raises ConfigError."""
+        """The settings of a topic: the broker's with its overrides; ConfigError if invalid."""
         return replace(self.topic_defaults(), **parse_settings(TopicConfig, overrides))
 
 
@@ -305,7 +305,7 @@ PROTOCOL_MAP = "listener.security.protocol.map"
 INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
 PLAINTEXT = "PLAINTEXT"
 PLAIN_ONLY = "this broker has no encryption or authentication: remove the setting to run without"
-# What would keep strangers out of a Kafka broker. Ignoring one would let them in.
+# Settings that restrict access to a Kafka broker. If they were ignored, anyone would have access.
 SECURITY_PREFIXES = (
     "ssl.", "sasl.", "listener.name.", "delegation.token.", "connection.failed.authentication.",
 )  # fmt: skip
@@ -322,7 +322,7 @@ def _is_security(name: str) -> bool:
 
 
 def _refuse_security(properties: Mapping[str, str]) -> None:
-    """Refuse what asks for TLS, authentication or authorization; empty values ask for nothing."""
+    """Refuse settings for TLS, authentication and authorization, unless their values are empty."""
     for name, value in properties.items():
         secures = _is_security(name)
         if name == INTER_BROKER_PROTOCOL:
@@ -336,7 +336,7 @@ MIGRATION_POLICY = "group.consumer.migration.policy"
 
 
 def _refuse_group_protocols(properties: Mapping[str, str]) -> None:
-    """Refuse to serve other protocols of groups, or to move groups between them."""
+    """Refuse other group protocols, and migrations of groups between them."""
     given = properties.get(GROUP_PROTOCOLS, "classic,consumer")
     if {part.strip().lower() for part in given.split(",")} != {"classic", "consumer"}:
         raise ConfigError(
@@ -351,7 +351,7 @@ def _refuse_group_protocols(properties: Mapping[str, str]) -> None:
 
 
 def _check_protocols(listeners: tuple[str, ...], protocol_map: str) -> None:
-    """Refuse a map that gives a listener another protocol; entries of other names are unused."""
+    """Refuse a map with another protocol for a listener; entries for other names are unused."""
     protocols: dict[str, str] = {}
     for entry in filter(None, (part.strip() for part in protocol_map.split(","))):
         name, colon, protocol = entry.rpartition(":")
@@ -371,14 +371,15 @@ def _check_protocols(listeners: tuple[str, ...], protocol_map: str) -> None:
             )
 
 
-# In a server.properties for KRaft the controller has a listener of its own; there is none here.
+# In a server.properties for KRaft the controller has a separate listener, which is not used here.
 CONTROLLER = "CONTROLLER"
 
-# The same thing under another name of Kafka's.
+# Kafka's other name of the same setting.
 RENAMED = {"node.id": "broker.id"}
 
 # Settings of a cluster, and of threads, queues and buffers that this broker does not have. They are
-# accepted, so that a server.properties can be used as it is, and not described.
+# accepted, so that a server.properties can be used unchanged, but DescribeConfigs does not list
+# them.
 WITHOUT_MEANING = frozenset(
     {
         "process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers",
@@ -433,7 +434,7 @@ def _kind(hint: object) -> tuple[type[object], bool]:
 
 
 def parse_settings(cls: type[C], values: Mapping[str, str]) -> dict[str, Any]:
-    """Text values by Kafka's names -> checked values by field names."""
+    """Parse string values by Kafka's names; returns valid values by field names."""
     known = settings(cls)  # type: ignore[arg-type]  # classes are hashable
     parsed = {}
     for name, text in values.items():
@@ -445,7 +446,7 @@ def parse_settings(cls: type[C], values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def parse_value(found: Setting, text: str) -> object:
-    """The checked value of one setting."""
+    """The validated value of one setting."""
     text = text.strip()
     value: object
     try:
@@ -466,7 +467,7 @@ def parse_value(found: Setting, text: str) -> object:
 
 
 def refuses(name: str, text: str) -> bool:
-    """Whether a topic's setting is known, but not with this value, which was accepted once."""
+    """Whether a topic's setting is known but this value, which was accepted once, is refused."""
     found = settings(TopicConfig).get(name)
     return found is not None and bool(found.fixed) and text != format_value(found.default)
 
@@ -492,7 +493,7 @@ def _check(found: Setting, value: object) -> None:
 
 
 def format_value(value: object) -> str | None:
-    """A value as Kafka writes it in describe answers."""
+    """A value in the form of Kafka's DescribeConfigs responses."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -1,8 +1,8 @@
-"""File descriptors: how many the process may have, and who gets how many of them.
+"""File descriptors: how many the process may open, and how they are divided.
 
 0 ................ limit/2 ................................ limit - reserve ...... limit
-files of logs, kept open      connections                      neither: for the moment
-                                                               a file is read or fsynced
+open files of logs            connections                      short-lived: a file is read
+                                                               or fsynced
 """
 
 import errno
@@ -17,7 +17,7 @@ NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def raise_limit() -> int:
-    """Raise the soft limit to the hard one, as a JVM does; the limit then.
+    """Raise the soft limit to the hard one, as a JVM does; returns the new limit.
 
     For commands that run a server, not for a broker embedded in another program.
     """
@@ -25,28 +25,28 @@ def raise_limit() -> int:
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (ValueError, OSError):  # some systems have a lower limit than they say
+        except (ValueError, OSError):  # some systems have a lower limit than they report
             return limit()
     return limit()
 
 
 def limit() -> int:
-    """How many descriptors the process may have."""
+    """The number of descriptors that the process may open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return UNLIMITED if soft == resource.RLIM_INFINITY else soft
 
 
 def reserve() -> int:
-    """How many must stay free."""
+    """The number of descriptors that must stay free."""
     return min(RESERVE_MAX, limit() // RESERVED_SHARE)
 
 
 def log_files_max(descriptors_max: int | None = None) -> int:
-    """How many files of logs may be kept open: half of all descriptors at most."""
+    """The maximum number of open log files: half of all descriptors."""
     count = limit() if descriptors_max is None else descriptors_max
     return max(min(LOG_FILES_MAX, count // 2), LOG_FILES_MIN)
 
 
 def connections_max() -> int:
-    """How many connections leave enough for the logs."""
+    """The maximum number of connections that leaves enough for the logs."""
     return max(limit() - log_files_max() - reserve(), 1)

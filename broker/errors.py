@@ -2,21 +2,21 @@
 
 MillstreamError                 what, where, what to do
 ├── BrokerError                 anything that has a Kafka error code
-│   ├── MalformedMessage        bytes that are no message of the protocol
+│   ├── MalformedMessage        bytes that are not a valid message of the protocol
 │   ├── CorruptBatch            a record batch that fails its checks
-│   │   └── CorruptBatchError   one that a consumer cannot read: where it is, what follows
-│   └── UnsupportedVersion      a version of an API that we do not answer
-├── ConfigError                 an unknown or wrong setting
-├── StorageError                the disk refused, or files are not what they should be
-├── ClientError                 the client cannot continue: closed, no broker, wrong use
-│   ├── RequestTimeout          no answer in time
+│   │   └── CorruptBatchError   one that a consumer cannot read, and the next offset
+│   └── UnsupportedVersion      a version of an API that is not supported
+├── ConfigError                 an unknown or invalid setting
+├── StorageError                a failed disk operation, or invalid files
+├── ClientError                 the client cannot continue: closed, no broker, incorrect use
+│   ├── RequestTimeout          no response in time
 │   ├── ConnectionFailed        the broker cannot be reached, or the connection broke
-│   ├── BrokersUnreachable      no broker has ever answered, at the addresses we were given
-│   ├── AuthenticationFailed    TLS or SASL refused us
+│   ├── BrokersUnreachable      no broker has ever responded at the configured addresses
+│   ├── AuthenticationFailed    TLS or SASL authentication failed
 │   └── BufferFull              buffer.memory is used up
-├── SerdeError                  bytes that are no value, or a value that cannot be bytes
-├── SchemaError                 a schema whose text or columns are wrong
-└── RegistryError               what a schema registry answers instead of an answer, with its code
+├── SerdeError                  bytes or values that cannot be converted
+├── SchemaError                 an invalid schema, or unsupported columns
+└── RegistryError               an error response of a schema registry, with its code
 """
 
 import errno
@@ -203,17 +203,16 @@ RETRIABLE = frozenset(
 
 
 class MillstreamError(Exception):
-    """Base of all our errors: a message, where it happened and what to do about it."""
+    """Base class of all errors: a message, where it happened and what to do about it."""
 
     def __init__(self, message: str, *, at: str = "", hint: str = "") -> None:
-        """Keep the parts; they are joined only when shown."""
         super().__init__(message)
         self.message = message
         self.at = at
         self.hint = hint
 
     def __str__(self) -> str:
-        """Message, place and hint on lines of their own."""
+        """Message, location and hint, each on a separate line."""
         lines = [self.message]
         if self.at:
             lines.append(f"  at: {self.at}")
@@ -223,10 +222,10 @@ class MillstreamError(Exception):
 
 
 class BrokerError(MillstreamError):
-    """An error that has a code of the protocol: what the broker answers and the client raises."""
+    """An error with a code of the protocol: the broker responds with it, the client raises it."""
 
     def __init__(self, code: ErrorCode, message: str = "", *, at: str = "", hint: str = "") -> None:
-        """Take the code's own name as the message when none is given."""
+        """Without a message, the name of the code is used."""
         super().__init__(message or code.name.lower().replace("_", " "), at=at, hint=hint)
         self.code = code
 
@@ -240,7 +239,6 @@ class MalformedMessage(BrokerError):
     """Bytes that are not a message of the protocol."""
 
     def __init__(self, message: str) -> None:
-        """Code INVALID_REQUEST."""
         super().__init__(ErrorCode.INVALID_REQUEST, message)
 
 
@@ -248,21 +246,21 @@ class CorruptBatch(BrokerError):
     """A record batch that fails its checks."""
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.CORRUPT_MESSAGE) -> None:
-        """Code CORRUPT_MESSAGE unless a more exact one is given."""
+        """The default code is CORRUPT_MESSAGE."""
         super().__init__(code, message)
 
 
 class CorruptBatchError(CorruptBatch):
-    """A consumer met a batch that it cannot read; `seek` to `next_offset` to continue without it.
+    """A consumer has read a batch that it cannot decode; `seek` to `next_offset` to skip it.
 
-    `offset` is the first one that could not be read. Reading again gives the same bytes, so the
+    `offset` is the first unreadable one. Reading again gives the same bytes, so the
     error is not retriable and every poll raises it until the caller seeks.
     """
 
     def __init__(
         self, reason: str, *, topic: str, partition: int, offset: int, next_offset: int
     ) -> None:
-        """Say why, and name the offsets that are lost to the reader."""
+        """Describe the reason, and the offsets that the reader loses."""
         super().__init__(f"cannot read offsets {offset} to {next_offset - 1}: {reason}")
         self.at = f'topic "{topic}" partition {partition} offset {offset}'
         self.hint = f"seek to offset {next_offset} to continue without the batch"
@@ -273,32 +271,31 @@ class CorruptBatchError(CorruptBatch):
 
     @property
     def retriable(self) -> bool:
-        """Never: the same request brings the same bytes."""
+        """Never: the same request returns the same bytes."""
         return False
 
 
 class UnsupportedVersion(BrokerError):
-    """A version of an API that is not answered."""
+    """A version of an API that is not supported."""
 
     def __init__(self, message: str) -> None:
-        """Code UNSUPPORTED_VERSION."""
         super().__init__(ErrorCode.UNSUPPORTED_VERSION, message)
 
 
 class ConfigError(MillstreamError):
-    """An unknown or wrong setting, named in the message."""
+    """An unknown or invalid setting, named in the message."""
 
 
 class StorageError(MillstreamError):
-    """The disk refused, or the files are not what they should be."""
+    """A disk operation failed, or the files are invalid."""
 
 
 class ClientError(MillstreamError):
-    """A client cannot continue: closed, unreachable broker, wrong use."""
+    """A client cannot continue: closed, unreachable broker, incorrect use."""
 
 
 class RequestTimeout(ClientError):
-    """No answer in time."""
+    """No response in time."""
 
 
 class ConnectionFailed(ClientError):
@@ -310,23 +307,23 @@ class BrokersUnreachable(ClientError):
 
 
 class AuthenticationFailed(ClientError):
-    """TLS or SASL refused us."""
+    """TLS or SASL authentication failed."""
 
 
 class BufferFull(ClientError):
-    """The producer's buffer.memory is used up and stayed so."""
+    """The producer's buffer.memory is exhausted, and none became free in time."""
 
 
 class SerdeError(MillstreamError):
-    """Bytes that are no value, or a value that cannot be bytes."""
+    """Bytes or values that cannot be converted."""
 
 
 class SchemaError(MillstreamError):
-    """A schema whose text is wrong, or columns that a format cannot have."""
+    """An invalid schema, or columns that a format does not support."""
 
 
 class RegistryError(MillstreamError):
-    """A schema registry's refusal; the code is Confluent's, 40401 for example."""
+    """An error response of a schema registry; the code is Confluent's, e.g. 40401."""
 
     def __init__(self, code: int, message: str, *, hint: str = "") -> None:
         """The HTTP status is the code itself, or its first three digits."""
@@ -336,7 +333,7 @@ class RegistryError(MillstreamError):
 
 
 def failure_text(error: Exception) -> str:
-    """An error for people: what, where and a hint; not all OSErrors name their file."""
+    """An error message for users: what, where and a hint; not all OSErrors name their file."""
     if not isinstance(error, OSError):
         return str(error)
     text = error.strerror or str(error)

@@ -1,7 +1,7 @@
 """Exposition: metrics for Prometheus, written by prometheus_client.
 
-What is counted are plain attributes: a page is collected from them at each scrape, and only then
-the library is imported, which takes longer than all of `streams`.
+Counters are plain attributes: a page is collected from them at each scrape, and only then the
+library is imported, which takes longer than importing all of `streams`.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ class _CounterWithoutTotal(str):
 
 
 class Exposition:
-    """A collector of families, each with its samples, as `prometheus_client` takes it."""
+    """A collector of metric families with their samples, in the form of `prometheus_client`."""
 
     def __init__(self) -> None:
         self._families: dict[str, Metric] = {}
@@ -39,7 +39,7 @@ class Exposition:
         return name in self._families
 
     def family(self, name: str, kind: str, text: str) -> None:
-        """Begin a family of samples: `kind` is counter or gauge."""
+        """Begin a metric family: `kind` is counter or gauge."""
         from prometheus_client import Metric
 
         family = Metric(name.removesuffix(TOTAL) if kind == COUNTER else name, text, kind)
@@ -48,17 +48,17 @@ class Exposition:
         self._families[name] = family
 
     def sample(self, name: str, value: float, **labels: object) -> None:
-        """One sample of a family."""
+        """Add a sample to a family."""
         shown = {label: str(text) for label, text in labels.items()}
         self._families[name].add_sample(name, shown, value)
 
     def single(self, name: str, kind: str, text: str, value: float) -> None:
-        """A family of one sample without labels."""
+        """Add a family with one sample without labels."""
         self.family(name, kind, text)
         self.sample(name, value)
 
     def add_page(self, page: str, **labels: str) -> None:
-        """All samples of another page, with labels that say whose they are."""
+        """Add all samples of another page, with labels that identify their source."""
         from prometheus_client.parser import text_string_to_metric_families
 
         for family in text_string_to_metric_families(page):
@@ -68,7 +68,7 @@ class Exposition:
                 self.sample(sample.name, sample.value, **labels, **sample.labels)
 
     def collect(self) -> Iterable["Metric"]:
-        """All families."""
+        """All metric families."""
         return self._families.values()
 
     def text(self) -> str:

@@ -17,17 +17,17 @@ PIPE_BYTES = 1 << 16
 
 
 class NotOpened(OSError):
-    """A file or folder could not be opened to be fsynced: nothing is known of what it holds."""
+    """A file or directory could not be opened for fsync; its content is unknown."""
 
 
 class FileSystem:
-    """The disk; tests and simulations put one in its place that tears, fills up or fails."""
+    """The disk; tests and simulations replace it with one that tears writes, fills up or fails."""
 
-    # Closes files that are only kept open; whether there were any.
+    # Closes cached files; returns whether there were any.
     make_room: Callable[[], bool] = staticmethod(lambda: False)
 
     def open(self, path: str, flags: int = os.O_RDWR) -> OpenFile:
-        """Open a file; when there are no descriptors left, others are closed for it."""
+        """Open a file; if there are no free descriptors, cached files are closed."""
         try:
             return self.open_once(path, flags)
         except OSError as error:
@@ -36,13 +36,13 @@ class FileSystem:
         return self.open_once(path, flags)
 
     def open_once(self, path: str, flags: int) -> OpenFile:
-        """Open a file, or fail when there are no descriptors left."""
+        """Open a file, or fail if there are no free descriptors."""
         return OpenFile(path, flags)
 
     def lock(self, path: str) -> OpenFile:
-        """Open a file that no other process has locked; BlockingIOError when one has.
+        """Open and lock a file; BlockingIOError if another process has locked it.
 
-        The lock is released when the file is closed, also by the end of the process.
+        Closing the file releases the lock, as does the end of the process.
         """
         file = self.open(path, os.O_RDWR | os.O_CREAT)
         fcntl.flock(file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -69,7 +69,7 @@ class FileSystem:
         os.fdatasync(file.descriptor)
 
     def fsync_directory(self, path: str) -> None:
-        """Wait until the names in a folder are on the disk."""
+        """Wait until the directory entries of a folder are on the disk."""
         try:
             folder = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
@@ -77,34 +77,34 @@ class FileSystem:
         self.fsync_names(folder)
 
     def fsync_names(self, folder: OpenFile) -> None:
-        """Wait until the names in an open folder are on the disk."""
+        """Wait until the directory entries of an open folder are on the disk."""
         os.fsync(folder.descriptor)
 
     def fsync_parents(self, path: str) -> None:
-        """Wait until the name of a folder is on the disk, and those of the folders around it."""
+        """Wait until the names of a folder and of its parents are on the disk."""
         while (parent := os.path.dirname(path)) != path:
             try:
                 self.fsync_directory(parent)
             except NotOpened as error:
-                if error.errno != errno.EACCES:  # one that may not be read is not ours
+                if error.errno != errno.EACCES:  # a folder without access belongs to another user
                     raise
             path = parent
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or folder another name, replacing what had it."""
+        """Rename a file or folder, replacing the target."""
         os.replace(old, new)
 
     def unlink(self, path: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
     def make_folder(self, path: str) -> None:
-        """Make a folder with its parents, if it is not there."""
+        """Create a folder with its parents, if it does not exist."""
         os.makedirs(path, exist_ok=True)
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder with all that is in it."""
+        """Remove a folder and its content."""
         shutil.rmtree(path, ignore_errors=True)
 
     def list_folder(self, path: str) -> dict[str, int]:
@@ -113,7 +113,7 @@ class FileSystem:
             return {entry.name: -1 if entry.is_dir() else entry.stat().st_size for entry in entries}
 
     def read_file(self, path: str) -> bytes | None:
-        """The whole of a small file; None when there is none."""
+        """The content of a small file; None if it does not exist."""
         try:
             file = self.open(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -126,30 +126,30 @@ class FileSystem:
         return _read_pipe(file)
 
     def modified_ns(self, path: str) -> int | None:
-        """When a file was last written; None when there is none."""
+        """The modification time of a file; None if it does not exist."""
         try:
             return os.stat(path).st_mtime_ns
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def set_modified_ms(self, path: str, time_ms: int) -> None:
-        """Say when a file or folder was last written."""
+        """Set the modification time of a file or folder."""
         os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
     def is_named(self, file: OpenFile, path: str) -> bool:
-        """Whether a path still names an open file: it was neither removed nor replaced."""
+        """Whether a path still refers to an open file, which was neither removed nor replaced."""
         try:
             return os.path.samestat(os.fstat(file.descriptor), os.stat(path))
         except FileNotFoundError:
             return False
 
     def space(self, path: str) -> tuple[int, int]:
-        """Bytes of the disk that holds a folder: all of them, and those that are free."""
+        """The total and the free bytes of the disk that contains a folder."""
         disk = os.statvfs(path)
         return disk.f_frsize * disk.f_blocks, disk.f_frsize * disk.f_bavail
 
     def descriptors_max(self) -> int:
-        """How many descriptors the process may have."""
+        """The number of descriptors that the process may open."""
         return descriptors.limit()
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
@@ -164,14 +164,14 @@ class FileSystem:
             self.fsync_directory(os.path.dirname(path) or os.curdir)
 
     def write_all(self, file: OpenFile, data: memoryview | bytes, position: int) -> None:
-        """Write all of the data, however many calls it takes."""
+        """Write all of the data, in as many calls as necessary."""
         written = self.pwrite(file, data, position)
         while written < len(data):
             written += self.pwrite(file, memoryview(data)[written:], position + written)
 
 
 def _read_pipe(file: OpenFile) -> bytes:
-    """What comes through a pipe, as `<(command)` or /dev/stdin, until it is closed."""
+    """The content of a pipe, such as `<(command)` or /dev/stdin, until it is closed."""
     pieces = []
     while piece := os.read(file.descriptor, PIPE_BYTES):
         pieces.append(piece)
@@ -179,19 +179,19 @@ def _read_pipe(file: OpenFile) -> bytes:
 
 
 class Holder(Protocol):
-    """The owner of an open file, who can close it."""
+    """The owner of an open file, which can close it."""
 
     recently_used: bool
 
     def release(self) -> None:
-        """Close the file; it is opened again when needed."""
+        """Close the file; it is opened again when it is needed."""
         ...
 
 
 class OpenFiles:
-    """Keeps at most so many files open: those not used recently are closed first.
+    """Limits the number of open files: those not used recently are closed first.
 
-    Using an open file costs setting one flag; only opening one looks for another to close.
+    Using an open file only sets a flag; opening one may close another.
     """
 
     def __init__(self, count_max: int) -> None:
@@ -204,7 +204,7 @@ class OpenFiles:
         return len(self._holders)
 
     def opened(self, holder: Holder) -> None:
-        """Remember a holder that has just opened its file; make room first."""
+        """Register a holder that has just opened its file, after closing others if necessary."""
         while len(self._holders) >= self._count_max:
             oldest, _ = self._holders.popitem(last=False)
             if oldest.recently_used:
@@ -215,7 +215,7 @@ class OpenFiles:
         self._holders[holder] = None
 
     def release_some(self) -> bool:
-        """Close those not used recently; whether there were any."""
+        """Close files that were not used recently; whether there were any."""
         count = min(len(self._holders), RELEASED_AT_ONCE)
         for _ in range(count):
             oldest, _ = self._holders.popitem(last=False)
@@ -223,5 +223,5 @@ class OpenFiles:
         return count > 0
 
     def closed(self, holder: Holder) -> None:
-        """Forget a holder that has let go by itself."""
+        """Unregister a holder that has closed its file itself."""
         self._holders.pop(holder, None)

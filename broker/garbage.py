@@ -1,10 +1,10 @@
-"""Garbage collection between rounds: who passes records on decides when it runs.
+"""Garbage collection between rounds: threads that process records decide when it runs.
 
-The collector looks at every object again and again while millions of records pass that are freed by
-counting anyway; left alone it costs up to half of the time. While threads pass records on (runners
-of streams, tasks of connectors), automatic collection is off and what existed before is frozen;
-each of them collects between its rounds when enough was allocated, never in the middle of work.
-The collector is one for the process, so all of them share this.
+The collector would examine every object repeatedly while millions of records are freed by reference
+counting anyway, which costs up to half of the time. While threads process records (runners of
+streams, tasks of connectors), automatic collection is disabled and existing objects are frozen;
+each thread collects between its rounds when enough was allocated, never during a round. A process
+has one collector, so all of them share this.
 """
 
 import gc
@@ -24,10 +24,10 @@ _old = 0
 
 
 def rounds_began() -> Callable[[], None]:
-    """Called by a thread before its first round: automatic collection is off from then on.
+    """Called by a thread before its first round: disables automatic collection.
 
-    What is returned must be called after its last round: with the last thread's, everything is as
-    it was.
+    The returned function must be called after its last round; the last thread enables automatic
+    collection again.
     """
     global _threads, _was_enabled
     with _lock:
@@ -50,7 +50,7 @@ def _rounds_ended() -> None:
 
 
 def collect_when_due() -> None:
-    """Collect if enough was allocated since the last time; one thread at a time."""
+    """Collect if enough was allocated since the last collection; one thread at a time."""
     global _young, _old
     if gc.get_count()[0] < YOUNG_OBJECTS_MAX or not _lock.acquire(blocking=False):
         return

@@ -1,18 +1,17 @@
 r"""Regular expressions from users, evaluated in bounded time.
 
-Python's `re` tries one way after another and holds the GIL while it does: `(a+)+$` on 27 letters
-keeps the whole process busy for a minute. So a pattern is compiled for up to three engines, and
-each string goes to the first that is safe for it:
+Python's `re` uses backtracking and holds the GIL meanwhile: `(a+)+$` on 27 letters blocks the whole
+process for a minute. So a pattern is compiled for up to three engines, and each string is matched
+by the first one that is safe for it:
 
-    re      while the number of ways to try, computed from the pattern and the string's length, is
-            small; the fastest engine for short strings
+    re      if the number of backtracking steps, computed from the pattern and the string's
+            length, is small; the fastest engine for short strings
     RE2     linear in the string's length; it has no backreferences, no lookaround, no possessive
             quantifiers
-    regex   everything else, with a time limit and without the GIL; PatternTimeout when it is over
+    regex   everything else, with a time limit and without the GIL; PatternTimeout after the limit
 
-All three find the same matches; after an empty match the search goes on one character later, as
-in Java and RE2. Patterns are in Python's syntax; `broker.java.patterns`
-translates Java's.
+All three find the same matches; after an empty match the search continues one character later, as
+in Java and RE2. Patterns have Python's syntax; `broker.java.patterns` translates Java's.
 """
 
 import re
@@ -38,31 +37,31 @@ STEPS_MAX = 2_000_000  # of `re`: about 10 ms
 TIME_LIMIT_SECONDS = 1.0
 RE2_MEMORY_BYTES = 8 * 1024 * 1024
 LENGTH_MAX = 1 << 30
-# RE2 knows no line end but \n, and its `$` never stands before the last one.
+# RE2 has no line end but \n, and its `$` never matches before the last one.
 LINE_ENDS = re.compile("[\r\x85\u2028\u2029]|\n\\Z")
 
 
 class PatternTimeout(ValueError):
-    """A pattern took too long on a string."""
+    """A pattern took too long for a string."""
 
 
 class Match(Protocol):
-    """What `re.Match` is, as far as it is used."""
+    """The part of `re.Match` that is used."""
 
     def group(self, group: int | str = 0, /) -> str | Any:
         """The string of a group."""
         ...
 
     def groups(self) -> tuple[str | Any, ...]:
-        """The strings of all groups but the whole match."""
+        """The strings of all groups except the whole match."""
         ...
 
     def start(self, group: int | str = 0, /) -> int:
-        """Where a group starts."""
+        """The start of a group."""
         ...
 
     def end(self, group: int | str = 0, /) -> int:
-        """Where a group ends."""
+        """The end of a group."""
         ...
 
     def __getitem__(self, group: int | str, /) -> str | Any:
@@ -71,7 +70,7 @@ class Match(Protocol):
 
 
 class PatternEngine(Protocol):
-    """What the compiled patterns of all three have."""
+    """The common interface of compiled patterns of all three engines."""
 
     def search(self, text: str, pos: int, /) -> Match | None:
         """The first match from a position on."""
@@ -82,7 +81,7 @@ class PatternEngine(Protocol):
         ...
 
     def fullmatch(self, text: str, pos: int, /) -> Match | None:
-        """The match of everything from a position on."""
+        """The match of the whole string from a position on."""
         ...
 
     def finditer(self, text: str, pos: int, /) -> Iterator[Match]:
@@ -91,14 +90,14 @@ class PatternEngine(Protocol):
 
 
 class Pattern:
-    """A compiled pattern: as `re.Pattern`, but no string can keep it busy for long."""
+    """A compiled pattern, like `re.Pattern`, but with bounded time for any string."""
 
     def __init__(
         self, source: str, flags: int = 0, *, without_line_ends: str | None = None
     ) -> None:
-        r"""Compile; `re.error` says what is wrong with the pattern.
+        r"""Compile; raises `re.error` for an invalid pattern.
 
-        `without_line_ends` is a simpler pattern that matches the same in strings that have no line
+        `without_line_ends` is a simpler pattern that is equivalent for strings that have no line
         ends but \n, and none at their end.
         """
         if len(source) > PATTERN_MAX:
@@ -110,8 +109,9 @@ class Pattern:
                 flags = flags & ~ALPHABETS | chosen.pop()
                 compiled = re.compile(source, flags)
             elif chosen:
-                # `re` looks for the first character in the alphabet of the whole pattern, even if
-                # the part has another, as in (?u:[^b])a; after an assertion it looks for none.
+                # `re` searches the first character in the alphabet of the whole pattern, even if
+                # the part has another one, as in (?u:[^b])a; after an assertion it does not search
+                # it.
                 compiled = _compiled_after("(?=)", source, flags)
             work = work_to_match(source, flags)
             self._quick_length = _longest(work)
@@ -127,7 +127,7 @@ class Pattern:
 
     @property
     def quick(self) -> tuple[re.Pattern[str], int]:
-        """`re`'s own pattern, and how long strings may be for it: saves generated code a call."""
+        """`re`'s pattern, and the maximum length of strings for it: saves generated code a call."""
         return cast("re.Pattern[str]", self._quick), self._quick_length
 
     @property
@@ -187,7 +187,7 @@ class Pattern:
 def _compiled_after(first: str, source: str, flags: int) -> re.Pattern[str]:
     try:
         return re.compile(first + source, flags)
-    except re.error:  # flags like (?i) must stand first
+    except re.error:  # flags like (?i) must be first
         return re.compile(source, flags)
 
 
@@ -195,12 +195,12 @@ def _compiled_after(first: str, source: str, flags: int) -> re.Pattern[str]:
 def compile_pattern(
     source: str, flags: int = 0, *, without_line_ends: str | None = None
 ) -> Pattern:
-    """The compiled pattern, from a cache; `re.error` says what is wrong with it."""
+    """The compiled pattern, from a cache; raises `re.error` for an invalid pattern."""
     return Pattern(source, flags, without_line_ends=without_line_ends)
 
 
 def _longest(work: Callable[[int, int], int]) -> int:
-    """How long a string may be for `re` to be done within STEPS_MAX, whatever the string is."""
+    """The maximum length of a string for which `re` needs at most STEPS_MAX steps."""
     length = 1
     while length < LENGTH_MAX and (length + 1) * work(length, STEPS_MAX) <= STEPS_MAX:
         length *= 2
@@ -224,7 +224,7 @@ class _Linear:
         self._written = written
 
     def suits(self, text: str, *, any_line_ends: bool) -> bool:
-        """Whether it finds in this string what `re` would find."""
+        """Whether it finds the same matches as `re` in this string."""
         if not text.isascii() and (self._written.is_ascii or not _is_valid(text)):
             return False
         free = any_line_ends and not self._written.stands_at_ends
@@ -245,7 +245,7 @@ class _Linear:
     def finditer(self, text: str, pos: int, /) -> Iterator[Match]:
         end = -1
         for found in self._compiled.finditer(text, pos):
-            # The package gives an empty match twice if it is not where the search began.
+            # The package returns an empty match twice if it is not at the start of the search.
             if found.start() == found.end() == end:
                 continue
             yield found
@@ -264,14 +264,14 @@ def _linear(source: str, flags: int) -> _Linear | None:
 
 
 class PatternError(ValueError):
-    """A pattern that RE2 does not take."""
+    """A pattern that RE2 does not support."""
 
 
 class LinearPattern:
-    """A pattern in RE2's own syntax, which a whole string matches or not; never another engine."""
+    """A pattern in RE2's own syntax, matched against whole strings; it uses no other engine."""
 
     def __init__(self, source: str, *, memory_bytes: int) -> None:
-        """Compile; PatternError says what is wrong, or that it needs more memory."""
+        """Compile; PatternError if the pattern is invalid or needs more memory."""
         options = re2.Options()
         options.max_mem = memory_bytes
         options.log_errors = False
@@ -288,14 +288,14 @@ class LinearPattern:
     def matches(self, text: str) -> bool:
         """Whether the whole string matches."""
         try:
-            # As bytes: positions in the string are not asked for.
+            # As bytes: positions in the string are not needed.
             return self._compiled.fullmatch(text.encode()) is not None
         except UnicodeEncodeError:
             return False
 
 
 def _is_valid(text: str) -> bool:
-    """Whether a string has an encoding: a lone surrogate has none."""
+    """Whether a string can be encoded: a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -304,7 +304,7 @@ def _is_valid(text: str) -> bool:
 
 
 def _regex_flags(flags: int) -> int:
-    """The same flags, which have other numbers there."""
+    """The same flags, which have other values in the package."""
     names = ("ASCII", "DOTALL", "IGNORECASE", "MULTILINE", "UNICODE", "VERBOSE")
     chosen = int(regex.VERSION0)
     for name in names:
@@ -320,7 +320,7 @@ class _Limited:
         self._source = source
         self._compiled: Any = None
         if len(alphabets(source, flags)) > 1:
-            return  # a part has another alphabet, which the package would not see
+            return  # a part has another alphabet, which the package ignores
         try:
             self._compiled = regex.compile(source, _regex_flags(flags))
         except (regex.error, RecursionError):

@@ -1,7 +1,7 @@
-"""Machine: what a process takes from its machine: time, randomness, files, sockets, its name.
+"""Machine: the resources of a process: time, random numbers, files, sockets, host name.
 
-Everything below `millstream` gets them from its constructor, so that a simulation can put another
-machine in their place, with a clock that jumps, a disk that forgets and a network that breaks.
+Everything below `millstream` receives them in its constructor, so that a simulation can replace the
+machine with one whose clock jumps, whose disk loses writes and whose network fails.
 """
 
 import os
@@ -14,7 +14,7 @@ from broker.clock import Clock, SystemClock
 from broker.files import FileSystem
 from broker.sockets import Sockets, SystemSockets
 
-# The random numbers of this process; a process that is forked from it gets others.
+# The random numbers of this process; a forked process gets others.
 _RANDOM = Random()
 os.register_at_fork(after_in_child=_RANDOM.seed)
 
@@ -29,7 +29,7 @@ class Machine:
     sockets: Sockets = field(default_factory=SystemSockets)
     host_name: str = field(default_factory=socket.gethostname)
     process_id: int = field(default_factory=os.getpid)
-    # What opens the databases of stores in place of RocksDB, which reaches the disk by itself; see
+    # Opens the databases of stores instead of RocksDB, which accesses the disk itself; see
     # streams.state.databases.
     databases: object = None
 
@@ -41,5 +41,5 @@ class Machine:
 
 
 def on_clock(clock: Clock | None) -> Machine:
-    """This machine, or one that differs only in its clock."""
+    """This machine, or a copy with another clock."""
     return Machine() if clock is None else Machine(clock=clock)

@@ -1,7 +1,7 @@
-"""Counters of the broker, and their families for Prometheus.
+"""Counters of the broker, and their metric families for Prometheus.
 
-Counting is adding to plain integers, per request or per batch, never per record. Families are
-collected at each scrape.
+Counters are plain integers that are incremented per request or per batch, never per record.
+Families are collected at each scrape.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ NANOSECONDS = 1e-9
 
 @dataclass(slots=True)
 class RequestStats:
-    """Requests of one API: how many, and where their time went."""
+    """Requests of one API: their number, and their time by part."""
 
     count: int = 0
     errors: int = 0
@@ -26,7 +26,7 @@ class RequestStats:
 
 @dataclass(slots=True)
 class TopicStats:
-    """What went into and out of one topic."""
+    """Counters of one topic."""
 
     bytes_in: int = 0
     messages_in: int = 0
@@ -53,7 +53,7 @@ class Metrics:
 
     def request(self, api: IntEnum) -> RequestStats:
         """The counters of one API."""
-        # By its number: the name of an enumeration's member is slow to get.
+        # By number: accessing the name of an enum member is slow.
         found = self._requests.get(api)
         if found is None:
             found = self._requests[api] = self.requests[api.name] = RequestStats()
@@ -67,12 +67,12 @@ class Metrics:
         return found
 
     def forget_topic(self, name: str) -> None:
-        """Drop the counters of a topic that is gone."""
+        """Remove the counters of a deleted topic."""
         self.topics.pop(name, None)
 
 
 def write_counters(metrics: Metrics, out: Exposition) -> None:
-    """Requests, topics and connections."""
+    """Write the counters of requests, topics and connections."""
     _write_requests(metrics, out)
     _write_topics(metrics, out)
     for name, kind, text in CONNECTION_FAMILIES:

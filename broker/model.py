@@ -1,4 +1,4 @@
-"""Plain values that every layer speaks of."""
+"""Plain values that all layers use."""
 
 import os
 from dataclasses import dataclass, field
@@ -23,19 +23,19 @@ class TopicPartition(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        """As directories and messages name it: topic-partition."""
+        """As in the names of directories and in messages: topic-partition."""
         return f"{self.topic}-{self.partition}"
 
 
 class ProducerIdentity(NamedTuple):
-    """Producer id and epoch, as a batch carries them."""
+    """Producer id and epoch, as in a batch."""
 
     producer_id: int = NO_PRODUCER_ID
     epoch: int = NO_PRODUCER_EPOCH
 
 
 class AbortedTransaction(NamedTuple):
-    """An aborted transaction a read_committed reader must skip."""
+    """An aborted transaction that a read_committed reader must skip."""
 
     producer_id: int
     first_offset: int
@@ -44,13 +44,12 @@ class AbortedTransaction(NamedTuple):
 class OpenFile:
     """A file descriptor that closes when its last holder releases it.
 
-    Readers keep slices of a segment that is already deleted; the kernel keeps the bytes.
+    Readers may hold slices of a segment that is already deleted; the kernel retains the bytes.
     """
 
     __slots__ = ("descriptor",)
 
     def __init__(self, path: str, flags: int = os.O_RDWR, mode: int = 0o644) -> None:
-        """Open the file."""
         self.descriptor = -1
         self.descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
 
@@ -63,7 +62,6 @@ class OpenFile:
         return os.pread(self.descriptor, size, position)
 
     def __del__(self) -> None:
-        """Close it."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
 
@@ -81,7 +79,7 @@ class FileSlice:
         return self.size
 
     def read(self) -> bytes:
-        """The bytes themselves."""
+        """The bytes of the slice."""
         return self.file.read(self.size, self.position)
 
 
@@ -90,7 +88,7 @@ Records = bytes | memoryview | FileSlice
 
 @dataclass(slots=True)
 class ConnectionInfo:
-    """What a handler may know of the client behind a request."""
+    """What a handler knows about the client of a request."""
 
     client_id: str = ""
     client_host: str = "embedded"

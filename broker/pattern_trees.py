@@ -1,8 +1,8 @@
-r"""Parsed patterns: how much work `re` has with one at most, and how RE2 writes it.
+r"""Parsed patterns: the maximum work of `re` for a pattern, and the pattern in RE2's syntax.
 
-Both walk over the tree that Python's own parser makes of a pattern, so they know exactly what
-`re` will do. RE2 differs in a few things, which are written out: `\s` has no \v there, `$` never
-stands before a last \n, names of classes are ASCII only.
+Both walk the tree of Python's own parser, so they match the behaviour of `re` exactly. RE2 differs
+in a few details, which are expanded: its `\s` does not include \v, its `$` never matches before a
+last \n, and its named classes are ASCII only.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Python's parser of patterns has no public name.
+# Python's parser of patterns is not public.
 _parser: Any = importlib.import_module("re._parser")
 _constants: Any = importlib.import_module("re._constants")
 
@@ -22,7 +22,7 @@ RE2_REPEAT_MAX = 1000  # RE2's own limit
 CODE_MAX = 0x10FFFF
 ALPHABETS = int(re.ASCII | re.UNICODE | re.LOCALE)
 SURROGATES = (0xD800, 0xDFFF)
-SPACES = ((9, 13), (28, 31), (32, 32))  # 28 to 31 are none in ASCII mode
+SPACES = ((9, 13), (28, 31), (32, 32))  # 28 to 31 are not spaces in ASCII mode
 RANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "DIGIT": ((48, 57),),
     "WORD": ((48, 57), (65, 90), (95, 95), (97, 122)),
@@ -31,25 +31,25 @@ RANGES: dict[str, tuple[tuple[int, int], ...]] = {
 
 
 class NotLinear(Exception):
-    """RE2 has nothing for a part of the pattern."""
+    """RE2 has no equivalent for a part of the pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinearSource:
-    """A pattern in RE2's syntax, and where it means the same."""
+    """A pattern in RE2's syntax, and where it is equivalent."""
 
     source: str
-    stands_at_ends: bool  # only in strings that do not end with a line end
-    is_ascii: bool  # only in strings of ASCII characters
+    stands_at_ends: bool  # only for strings that do not end with a line end
+    is_ascii: bool  # only for ASCII strings
 
 
 # -- the work of `re`
 
 
 def work_to_match(source: str, flags: int = 0) -> Callable[[int, int], int]:
-    """A function of a string's length: the steps that `re` takes at most from one position.
+    """A function of a string's length: the maximum number of steps of `re` from one position.
 
-    Its second argument is where counting may stop.
+    Its second argument is the number at which counting may stop.
     """
     tree = _parser.parse(source, flags)
 
@@ -60,7 +60,7 @@ def work_to_match(source: str, flags: int = 0) -> Callable[[int, int], int]:
 
 
 def _sequence(nodes: Iterable[Any], length: int, limit: int) -> tuple[int, int]:
-    """In how many ways a part matches from one position, and the steps to try them all."""
+    """The number of ways a part can match at a position, and the steps to try them all."""
     ways, work = 1, 0
     for node in nodes:
         more, cost = _node(node, length, limit)
@@ -79,13 +79,13 @@ def _node(node: tuple[Any, Any], length: int, limit: int) -> tuple[int, int]:
         return 1, len(value)
     parts = [_sequence(each, length, limit) for each in _inner(name, value)]
     if not parts:
-        # Comparing with what a group matched is one tight loop.
+        # Comparing with a group's match is one tight loop.
         return 1, 1 + (length // CHARACTERS_PER_STEP if name == "GROUPREF" else 0)
     return sum(ways for ways, _ in parts), sum(work for _, work in parts)
 
 
 def _inner(name: str, value: Any) -> Sequence[Any]:
-    """The parts of a node that is not a repeat."""
+    """The parts of a node that is not a repetition."""
     if name == "BRANCH":
         return list(value[1])
     if name == "SUBPATTERN":
@@ -123,7 +123,7 @@ def _repeat(value: tuple[Any, Any, Any], length: int, limit: int) -> tuple[int, 
 
 
 def linear_source(source: str, flags: int = 0) -> LinearSource:
-    """The pattern in RE2's syntax; NotLinear if it has parts that RE2 has not."""
+    """The pattern in RE2's syntax; NotLinear if a part has no equivalent."""
     tree = _parser.parse(source, flags)
     writer = _Writer({number: name for name, number in tree.state.groupdict.items()})
     written = writer.sequence(tree, int(tree.state.flags))
@@ -177,7 +177,7 @@ class _Writer:
     def _position(self, name: str, flags: int) -> str:
         lines = flags & re.MULTILINE
         if name in ("AT_BOUNDARY", "AT_NON_BOUNDARY"):
-            # RE2's \B also stands between the bytes of one character.
+            # RE2's \B also matches between the bytes of one character.
             self.is_ascii |= name == "AT_NON_BOUNDARY" or not flags & re.ASCII
             return r"\b" if name == "AT_BOUNDARY" else r"\B"
         if name == "AT_END" and not lines:
@@ -188,7 +188,7 @@ class _Writer:
 
     def _single(self, name: str, value: Any, flags: int) -> str:
         folds = bool(flags & re.IGNORECASE)
-        # Folding differs: K is also the Kelvin sign, in RE2 even in ASCII mode.
+        # Case folding differs: K is also the Kelvin sign, in RE2 even in ASCII mode.
         self.is_ascii |= folds
         if name == "ANY":
             ranges = [] if flags & re.DOTALL else [(10, 10)]
@@ -218,9 +218,9 @@ class _Writer:
 
 
 def alphabets(source: str, flags: int = 0) -> set[int]:
-    """ASCII, UNICODE or both: the alphabets of the pattern's classes, folds and word boundaries.
+    """ASCII, UNICODE or both: the alphabets of the pattern's classes, case folds and boundaries.
 
-    Parts of a pattern may change it, as (?u:x) does; the package `regex` knows one for the whole.
+    Parts of a pattern may change it, as (?u:x) does; the package `regex` has one for the whole.
     """
     tree = _parser.parse(source, flags)
     found: set[int] = set()
@@ -267,7 +267,7 @@ def _has_groups(nodes: Iterable[Any]) -> bool:
 
 
 def _prefers_characters(nodes: Any) -> bool:
-    """Whether a part that may be empty is so only where it cannot be longer."""
+    """Whether a part that may be empty matches as many characters as possible."""
     if nodes.getwidth()[0]:
         return True
     return all(str(op) == "MAX_REPEAT" and _prefers_characters(value[2]) for op, value in nodes)

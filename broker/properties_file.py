@@ -1,10 +1,10 @@
-r"""Java's properties files, as Kafka's programs are configured with.
+r"""Java's properties files, which configure Kafka's programs.
 
     # a comment, as is a line that begins with !
     name=value
     name: value with spaces
     name = a long value, \
-        which goes on here
+        which continues here
 
 A backslash escapes the next character; `\t`, `\n` and `\u00e4` are characters.
 """

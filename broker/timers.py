@@ -1,7 +1,7 @@
-"""Timers: what must happen at a given time, on the injected clock.
+"""Timers: calls at given times, on the injected clock.
 
-What fails is logged, and all other timers are called all the same; what is repeated is called again
-when its time comes.
+A failure is logged and does not affect other timers; a repeated timer is called again at its next
+time.
 """
 
 import heapq
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class Timer:
-    """One scheduled call; cancelling it costs nothing."""
+    """One scheduled call; cancelling it is cheap."""
 
     __slots__ = ("callback", "due_ms")
 
@@ -28,12 +28,12 @@ class Timer:
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        """Never call; the heap forgets it when its time comes."""
+        """Cancel the call; the heap removes it at its time."""
         self.callback = None
 
 
 class Timers:
-    """A heap of timers. Scheduling wakes the thread that runs them when its next deadline moves."""
+    """A heap of timers. Scheduling an earlier timer wakes the thread that runs them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -43,7 +43,7 @@ class Timers:
         self._woken = False  # since the last wait
 
     def schedule(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
-        """Call back after a delay, under whatever lock the runner of timers holds."""
+        """Call back after a delay, under the lock that the runner of timers holds."""
         timer = Timer(self._clock.monotonic_ms() + delay_ms, callback)
         with self._changed:
             first = not self._heap or timer.due_ms < self._heap[0][0]
@@ -53,7 +53,7 @@ class Timers:
         return timer
 
     def repeat(self, interval_ms: int, callback: Callable[[], None]) -> None:
-        """Call back again and again, whatever becomes of one call."""
+        """Call back periodically, even if a call fails."""
 
         def run() -> None:
             try:
@@ -72,7 +72,7 @@ class Timers:
                 return
 
     def run_due(self) -> int:
-        """Call what is due, in order of its time; return how many were called."""
+        """Call all timers that are due, in order; returns their number."""
         called = 0
         while self.run_next():
             called += 1
@@ -101,7 +101,7 @@ class Timers:
             return None
 
     def wait_until_due(self, timeout_ms: int) -> None:
-        """Wait until a timer is due, another becomes the first, `wake`, or the time is up."""
+        """Wait until a timer is due, an earlier one is scheduled, `wake`, or the timeout."""
         with self._changed:
             wait_ms = 0 if self._woken else timeout_ms
             if self._heap:
@@ -111,7 +111,7 @@ class Timers:
             self._woken = False
 
     def wake(self) -> None:
-        """Wake the waiting threads, or let the next wait return at once, to stop for example."""
+        """Wake the waiting threads, or make the next wait return immediately, e.g. to stop."""
         with self._changed:
             self._woken = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Connect: connectors as JSON over REST, exactly as Kafka Connect takes them.
+"""Connect: connectors configured with JSON over REST, exactly as in Kafka Connect.
 
 The names here are what the author of a connector needs, and a worker in a program. `connect.data`
 has schemas and values, `connect.config_validators` the validators of settings.

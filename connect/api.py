@@ -1,6 +1,6 @@
 """The API for authors of connectors, converters, transforms and predicates.
 
-A connector decides what there is to copy and cuts it into task configurations; tasks copy. The
+A connector decides what to copy and divides it into task configurations; tasks copy. The
 worker sets `context` before `start`, runs every task on a thread of its own, and calls no two
 methods of one task at the same time, except `stop` of a source task.
 """
@@ -60,7 +60,7 @@ class ConnectorContext(Protocol):
 
 
 class TransactionContext(Protocol):
-    """Lets a source task define where transactions end, with transaction.boundary=connector."""
+    """Defines where the transactions of a source task end, with transaction.boundary=connector."""
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """Commits after the given record of the next batch, or after the whole next batch."""
@@ -99,8 +99,8 @@ class ErrantRecordReporter(Protocol):
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
         """Writes a record to the dead letter queue and the log, before its offset is committed.
 
-        The future ends when it is written. Only a task that keeps its own offsets must wait for
-        it before it moves them past the record.
+        The future completes when it is written. Only a task that stores its own offsets must wait
+        for it before it moves them past the record.
         """
         ...
 
@@ -285,11 +285,11 @@ class Converter(Protocol):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows."""
+        """The definition of its settings."""
         ...
 
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
-        """Takes its settings, once, before anything else."""
+        """Configures it; called once, before any other method."""
         ...
 
     def from_connect_data(
@@ -313,7 +313,7 @@ class Converter(Protocol):
 class BulkConverter(Protocol):
     """An optional interface of converters: converts many keys or values at once, without headers.
 
-    What it raises is found again one by one, so it need not say which of them is wrong.
+    After an error the values are converted one by one, so it need not name the invalid one.
     """
 
     def from_connect_many(
@@ -334,11 +334,11 @@ class HeaderConverter(Protocol):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows."""
+        """The definition of its settings."""
         ...
 
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
-        """Takes its settings, once, before anything else."""
+        """Configures it; called once, before any other method."""
         ...
 
     def from_connect_header(
@@ -359,11 +359,11 @@ class Transformation(ABC):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows."""
+        """The definition of its settings."""
         return ConfigDef()
 
     def configure(self, config: Mapping[str, str]) -> None:  # noqa: B027 - some have no settings
-        """Takes its settings, once, before anything else."""
+        """Configures it; called once, before any other method."""
 
     @abstractmethod
     def apply(self, record: Record) -> Record | None:
@@ -378,11 +378,11 @@ class Predicate(ABC):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows."""
+        """The definition of its settings."""
         return ConfigDef()
 
     def configure(self, config: Mapping[str, str]) -> None:  # noqa: B027 - some have no settings
-        """Takes its settings, once, before anything else."""
+        """Configures it; called once, before any other method."""
 
     @abstractmethod
     def test(self, record: Record) -> bool:

@@ -51,7 +51,7 @@ CONNECTORS = (
         "connect.connectors.http_sink.connector:HttpSinkConnector",
         "io.confluent.connect.http.HttpSinkTask",
     ),
-    # There is no such connector for Java: it has a name of our own.
+    # Kafka Connect has no such connector, so Millstream chose the name.
     BuiltinPlugin(
         PluginKind.SINK,
         "connect.connectors.files_sink.connector:FilesSinkConnector",
@@ -71,7 +71,7 @@ CONNECTORS = (
     ),
 )
 
-# Java's name, our place.
+# Java's name, the Python class.
 _CONVERTERS = {
     "org.apache.kafka.connect.json.JsonConverter": (
         "connect.converters.json_converter:JsonConverter"
@@ -98,7 +98,7 @@ _REGISTRY_CONVERTERS = {
         "connect.converters.protobuf_converter:ProtobufConverter"
     ),
 }
-# A transform's name, our module; these have a class for keys and one for values.
+# The name of a transform, and its module with one class for keys and one for values.
 _OF_KEYS_AND_VALUES = {
     "Cast": "connect.transforms.cast",
     "ExtractField": "connect.transforms.extract_field",

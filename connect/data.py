@@ -55,7 +55,7 @@ class Type(enum.Enum):
     MAP = "map"
     STRUCT = "struct"
 
-    # Members are single objects, and enum's own hash is a Python function: too slow as a key.
+    # Members are unique objects, and enum's own hash is a Python function: too slow for keys.
     __hash__ = object.__hash__
 
     @property
@@ -94,7 +94,7 @@ class ConnectSchema:
     _hash: int = dataclass_field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Validate the parts, and compute what every record needs."""
+        """Validate the parts, and compute values that every record needs."""
         positions = {field.name: position for position, field in enumerate(self.fields)}
         object.__setattr__(self, "positions", positions)
         object.__setattr__(self, "_parts", _comparable(self))
@@ -116,7 +116,7 @@ class ConnectSchema:
         return self if self.optional else self.with_(optional=True)
 
     def matches(self, other: "ConnectSchema") -> bool:
-        """Whether values of the other schema fit: all but default and optional is equal."""
+        """Whether the schemas are equal, except for default and optional."""
         own, others = self._parts, other._parts  # noqa: SLF001 - of the same class
         return self == other or own[1:] == others[1:]
 
@@ -233,13 +233,13 @@ def timestamp(*, optional: bool = False) -> ConnectSchema:
 class Struct:
     """A row: values in the order of the schema's fields.
 
-    The constructor does not check its list; `put` and `from_dict` check their values.
+    The constructor does not validate its list; `put` and `from_dict` validate their values.
     """
 
     __slots__ = ("schema", "values")
 
     def __init__(self, schema: ConnectSchema, values: list[object] | None = None) -> None:
-        """A struct of these values (not copied and not checked), or an empty one."""
+        """A struct of these values (not copied and not validated), or an empty one."""
         if schema.type is not Type.STRUCT:
             raise DataError(f"Not a struct schema: {schema}")
         if values is not None and len(values) != len(schema.fields):
@@ -249,7 +249,7 @@ class Struct:
 
     @classmethod
     def from_dict(cls, schema: ConnectSchema, values: Mapping[str, object]) -> Self:
-        """A checked struct; nested dicts become structs where the schema has them."""
+        """A validated struct; nested dicts become structs if the schema has them."""
         made = cls(schema)
         for name, value in values.items():
             made.put(name, _with_structs(made._field(name).schema, value))
@@ -335,7 +335,7 @@ def _without_structs(value: object) -> object:
 
 
 def validate(schema: ConnectSchema, value: object) -> None:
-    """Check that a value matches its schema; DataError, in Kafka's words, if not."""
+    """Validate a value; DataError, with Kafka's message, if it does not match its schema."""
     _validate(schema, value, "value")
 
 

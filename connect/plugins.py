@@ -39,7 +39,7 @@ ENTRY_POINTS: Mapping[str, tuple[PluginKind, ...]] = {
     "millstream.transforms": (PluginKind.TRANSFORMATION,),
     "millstream.predicates": (PluginKind.PREDICATE,),
 }
-# Suffixes that aliases leave out.
+# Suffixes that are omitted in aliases.
 _SUFFIXES = {
     PluginKind.SOURCE: "Connector",
     PluginKind.SINK: "Connector",
@@ -234,7 +234,7 @@ def _own_version() -> str:
 
 
 def _load(name: str, place: str, *, missing_ok: bool = False) -> object:
-    """The class at "module:Class"; ConfigError says what is missing."""
+    """The class at "module:Class"; ConfigError if it is missing."""
     module_name, _, class_name = place.partition(":")
     try:
         found: object = importlib.import_module(module_name)

@@ -1,4 +1,4 @@
-"""LineWriter: writes lines to standard output, and knows which of them were read.
+"""LineWriter: writes lines to standard output, and tracks which of them were read.
 
 A command commits the records that it has printed, so "printed" must be exact. Lines are written
 directly to the file descriptor, without a buffer. But lines in a pipe may never be read: `consume |
@@ -49,7 +49,6 @@ class LineWriter:
         self._ready = select.poll()
 
     def __enter__(self) -> Self:
-        """Flush all earlier output first."""
         sys.stdout.flush()
         if self._fd is not None:
             self._ready.register(self._fd, select.POLLOUT)
@@ -58,7 +57,6 @@ class LineWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Restore the pipe."""
         if self._fd is not None and self._pipe_bytes is not None:
             with suppress(OSError):
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, self._pipe_bytes)
@@ -113,6 +111,6 @@ def _descriptor() -> int | None:
 
 def _unread(pipe: int) -> int:
     """The number of unread bytes in a pipe."""
-    found = array.array("i", [0])
-    fcntl.ioctl(pipe, termios.FIONREAD, found)
-    return found[0]
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]

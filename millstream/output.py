@@ -1,7 +1,8 @@
 """The output of commands: tables or JSON, with progress on standard error.
 
-Names and values are data: they are never read as markup. Tables fill a terminal and no more; in a
-file or a pipe they are as wide as their values, so that nothing is cut.
+Names and values are data: they are never interpreted as markup. In a terminal, tables are at most
+as wide as the terminal; in a file or a pipe they are as wide as their values, so that nothing is
+truncated.
 """
 
 import sys
@@ -32,7 +33,6 @@ class PlainConsole(Console):
     """A console without markup, which leaves a closed pipe to the command."""
 
     def __init__(self, *, stderr: bool = False) -> None:
-        """On standard output or standard error."""
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
         if not self.is_terminal:
             self._color_system = None
@@ -80,10 +80,10 @@ class Output:
         else:
             click.echo(text, color=True)  # data is printed unchanged, with its control characters
 
-    def done(self, text: str, **facts: object) -> None:
+    def done(self, text: str, **fields: object) -> None:
         """Report a change: a sentence, or a JSON object."""
         if self.as_json:
-            self._json({"ok": True, **facts})
+            self._json({"ok": True, **fields})
         else:
             self.console.print(Text.assemble(("✓", "green"), f" {text}"), soft_wrap=True)
 
@@ -142,7 +142,7 @@ def _table(title: str, *, show_header: bool) -> Table:
 
 
 def _text(value: object) -> Text:
-    """A cell: Text, because a string would be read as markup."""
+    """A cell: Text, because a string would be interpreted as markup."""
     return Text(_string(value))
 
 

@@ -1,10 +1,10 @@
-"""The fixture `simulated` for pytest, which finds this module where Millstream is installed.
+"""The pytest fixture `simulated`; pytest finds this module if Millstream is installed.
 
     def test_totals_survive_crashes(simulated):
         simulated.run(build_topology, inputs={...}, outputs={...})
 
 pytest --simulation-seed 7       run only this seed of each test
-pytest --simulation-seeds 1000   run so many seeds of each test
+pytest --simulation-seeds 1000   run this many seeds of each test
 """
 
 from typing import TYPE_CHECKING
@@ -33,5 +33,5 @@ def simulated(request: pytest.FixtureRequest) -> "Simulated":
     return Simulated(
         only_seed=request.config.getoption(SEED),
         seed_count=request.config.getoption(SEEDS),
-        again=f'pytest "{request.node.nodeid}" {SEED} {{seed}}',
+        rerun=f'pytest "{request.node.nodeid}" {SEED} {{seed}}',
     )

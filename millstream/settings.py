@@ -28,7 +28,7 @@ FILE_VARIABLE = "MILLSTREAM_CONFIG"
 DATA_DIRECTORY = "millstream-data"
 # The services in the order of their start, with their default ports.
 PORTS = {"broker": 9092, "registry": 8081, "connect": 8083, "sql": 8088}
-# Services with settings of their own.
+# Services that have their own settings.
 CONFIGURABLE = ("broker", "connect", "sql")
 # Variables of single commands and of our tests.
 OTHER_VARIABLES = frozenset(
@@ -51,7 +51,7 @@ Layer = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformSettings:
-    """The settings of `millstream up`, from which `status` and `doctor` take the addresses."""
+    """The settings of `millstream up`, from which `status` and `doctor` read the addresses."""
 
     host: str = "127.0.0.1"
     data_dir: str = DATA_DIRECTORY
@@ -95,7 +95,7 @@ def load_settings(
     merged: Layer = {}
     named = file or (Path(environment[FILE_VARIABLE]) if FILE_VARIABLE in environment else None)
     flag_layer = _layer({key: flags[key] for key in flags if flags[key] is not None}, at="flags")
-    for layer in (_of_file(named), _of_environment(environment), flag_layer):
+    for layer in (_read_file(named), _read_environment(environment), flag_layer):
         if "port-base" in layer:  # it replaces ports of sources with lower precedence
             merged = {key: merged[key] for key in merged if not key.endswith("-port")}
         for key, value in layer.items():
@@ -105,9 +105,9 @@ def load_settings(
     return PlatformSettings(**{key.replace("-", "_"): merged[key] for key in merged})  # type: ignore[arg-type]  # checked by _layer
 
 
-def of_services(pairs: Mapping[str, str]) -> Layer:
+def settings_by_service(pairs: Mapping[str, str]) -> Layer:
     """Settings such as `broker.log.retention.hours`, by service."""
-    found: Layer = {}
+    by_service: Layer = {}
     for name, value in pairs.items():
         service, _, own = name.partition(".")
         if service not in CONFIGURABLE or not own:
@@ -116,13 +116,13 @@ def of_services(pairs: Mapping[str, str]) -> Layer:
                 at="--set",
                 hint=f"use SERVICE.NAME=VALUE; the services are {', '.join(CONFIGURABLE)}",
             )
-        settings = found.setdefault(service, {})
+        settings = by_service.setdefault(service, {})
         assert isinstance(settings, dict)
         settings[own] = value
-    return found
+    return by_service
 
 
-def _of_file(named: Path | None) -> Layer:
+def _read_file(named: Path | None) -> Layer:
     file = named or FILE
     if named is None and not file.exists():
         return {}
@@ -135,8 +135,8 @@ def _of_file(named: Path | None) -> Layer:
     return _layer(content, at=str(file))
 
 
-def _of_environment(environment: Mapping[str, str]) -> Layer:
-    found: Layer = {}
+def _read_environment(environment: Mapping[str, str]) -> Layer:
+    values: Layer = {}
     services: dict[str, str] = {}
     for variable in sorted(environment):
         if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
@@ -145,13 +145,13 @@ def _of_environment(environment: Mapping[str, str]) -> Layer:
         key = words.replace("_", "-")
         service, _, own = words.partition("_")
         if key in KEYS and key not in CONFIGURABLE:
-            found[key] = environment[variable]
+            values[key] = environment[variable]
         elif service in CONFIGURABLE and own:
             services[f"{service}.{own.replace('_', '.')}"] = environment[variable]
         else:
             names = [PREFIX + each.replace("-", "_").upper() for each in KEYS]
             raise _unknown(f'variable "{variable}"', variable, names, at="the environment")
-    return _layer(found | of_services(services), at="the environment")
+    return _layer(values | settings_by_service(services), at="the environment")
 
 
 def _layer(content: Mapping[str, object], *, at: str) -> Layer:
@@ -200,7 +200,7 @@ def _number(key: str, value: object, *, at: str) -> int:
     return number
 
 
-def _unknown(what: str, name: str, known: Iterable[str], *, at: str) -> ConfigError:
+def _unknown(description: str, name: str, known: Iterable[str], *, at: str) -> ConfigError:
     near = difflib.get_close_matches(name, known := list(known), n=1)
     hint = f'did you mean "{near[0]}"?' if near else f"the settings are {', '.join(known)}"
-    return ConfigError(f"{what} is not known", at=at, hint=hint)
+    return ConfigError(f"unknown {description}", at=at, hint=hint)

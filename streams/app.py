@@ -85,7 +85,7 @@ class StreamsApp:
             if not isinstance(self._broker, embedded.Broker):
                 raise StreamsError(
                     f"processes cannot reach a {type(self._broker).__name__}",
-                    hint='give the address of a broker, "host:port", or an embedded Broker',
+                    hint='pass the address of a broker, "host:port", or an embedded Broker',
                 )
             served = embedded.Server(self._broker, listeners=("PLAINTEXT://127.0.0.1:0",))
             self._server = served.start()
@@ -119,8 +119,8 @@ class StreamsApp:
     def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS, *, commit: bool = True) -> bool:
         """Commit, leave the group and stop; returns False on timeout.
 
-        With `commit=False`, an application that will be deleted discards uncommitted changes, and
-        does not wait for topics that no longer exist. Child processes commit nevertheless.
+        `commit=False` is for an application that will be deleted: it discards uncommitted changes
+        and does not wait for topics that no longer exist. Child processes commit nevertheless.
         """
         done = self._runtime.close(timeout_ms, commit=commit)
         server, self._server = self._server, None
@@ -216,7 +216,7 @@ class StreamsApp:
 
     # --- stores -------------------------------------------------------------------------------
 
-    # Any: the caller knows the kind of a store by its name.
+    # Any: only the caller knows the kind of the store.
     def store(
         self,
         name: str,
@@ -239,7 +239,7 @@ class StreamsApp:
         return store_lags(self._local_instance())
 
     def metadata(self, store: str | None = None) -> list[HostMetadata]:
-        """Which instance has which partitions of which store; of all stores, or of one."""
+        """The hosts of all stores, or of one, and the partitions that each host has."""
         return hosts_of(self._local_instance().check_running(), store)
 
     def metadata_for_key(self, store: str, key: object) -> tuple[HostMetadata | None, int]:
@@ -255,7 +255,7 @@ class StreamsApp:
 def check_schemas(topology: Topology) -> None:
     """Check the schemas of output topics with the schema registry of their serdes.
 
-    So a schema that the registry refuses is reported at the start, not at the first record.
+    A schema that the registry refuses is then reported at the start, not at the first record.
     """
     for part in topology.sub_topologies:
         for node in part.nodes:

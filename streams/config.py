@@ -41,7 +41,7 @@ PREFIXES = (
 _APPLICATION_ID = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
-def _nothing() -> Mapping[str, object]:
+def _empty() -> Mapping[str, object]:
     return MappingProxyType({})
 
 
@@ -57,7 +57,7 @@ class StreamsConfig:
     application_id: str = "millstream-app"
     bootstrap_servers: str = ""  # "": the embedded broker
     client_id: str = ""  # "": from the application id
-    application_server: str = ""  # "host:port" where other instances reach our queries
+    application_server: str = ""  # "host:port" at which other instances query this one
     state_dir: str = field(default_factory=lambda: str(Path(tempfile.gettempdir()) / "millstream"))
 
     # Guarantee and commits
@@ -114,10 +114,9 @@ class StreamsConfig:
     log_summary_interval_ms: int = 120_000
 
     # Settings with one of PREFIXES or "__", by their full names.
-    extra: Mapping[str, object] = field(default_factory=_nothing)
+    extra: Mapping[str, object] = field(default_factory=_empty)
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         _check_application_id(self.application_id)
         _one_of("processing_guarantee", self.processing_guarantee, GUARANTEES)
         _one_of("auto_offset_reset", self.auto_offset_reset, ("earliest", "latest", "none"))
@@ -125,8 +124,8 @@ class StreamsConfig:
         for name, (effective, instead) in _WITHOUT_EFFECT.items():
             if getattr(self, name) != effective:
                 raise StreamsConfigError(f'"{name}" has no effect', hint=instead)
-        for name, least in _LEAST.items():
-            _whole_number(name, getattr(self, name), least)
+        for name, minimum in _MINIMUMS.items():
+            _whole_number(name, getattr(self, name), minimum)
         for name in _HANDLERS:
             if not callable(getattr(self, name)):
                 raise StreamsConfigError(
@@ -158,7 +157,7 @@ class StreamsConfig:
     def from_properties(cls, properties: Mapping[str, object]) -> Self:
         """Create a config from Kafka's dotted names, or ours; strings are converted."""
         known = {item.name for item in fields(cls)}
-        taken: dict[str, Any] = {}  # Any: each setting has a type of its own, checked afterwards
+        values: dict[str, Any] = {}  # Any: each setting has its own type, checked afterwards
         extra: dict[str, object] = {}
         for given, value in properties.items():
             name = _snake(given)
@@ -167,13 +166,13 @@ class StreamsConfig:
             elif given.startswith(("__", *PREFIXES)):
                 extra[given] = value
             elif name in known:
-                taken[name] = _converted(name, value)
+                values[name] = _converted(name, value)
             else:
                 raise StreamsConfigError(f'unknown setting "{given}"', hint=_suggestion(name))
-        return cls(**taken, extra=MappingProxyType(extra))
+        return cls(**values, extra=MappingProxyType(extra))
 
     def get(self, name: str) -> object:
-        """A setting by either of its names, or None."""
+        """A setting by its dotted or its underscored name, or None."""
         if name in self.extra:
             return self.extra[name]
         return getattr(self, _snake(name), None)
@@ -196,7 +195,7 @@ class StreamsConfig:
         }
 
 
-_LEAST = {
+_MINIMUMS = {
     "commit_interval_ms": -1,
     "transaction_timeout_ms": 1,
     "task_timeout_ms": 0,
@@ -235,13 +234,13 @@ _HANDLERS = (
     "production_exception_handler",
     "default_timestamp_extractor",
 )
-# Earlier names of Kafka, and synonyms.
-_OTHER_NAMES = {
+# Kafka's former names, and synonyms.
+_FORMER_NAMES = {
     "cache_max_bytes_buffering": "statestore_cache_max_bytes",
     "default_deserialization_exception_handler": "deserialization_exception_handler",
     "default_production_exception_handler": "production_exception_handler",
 }
-_WORDS: Mapping[str, object] = {
+_HANDLER_NAMES: Mapping[str, object] = {
     "log_and_fail": log_and_fail,
     "log_and_continue": log_and_continue,
     "fail": fail_on_invalid_timestamp,
@@ -252,7 +251,7 @@ _WORDS: Mapping[str, object] = {
 
 def _snake(name: str) -> str:
     plain = name.replace(".", "_").replace("-", "_")
-    return _OTHER_NAMES.get(plain, plain)
+    return _FORMER_NAMES.get(plain, plain)
 
 
 def _suggestion(name: str) -> str:
@@ -265,13 +264,15 @@ def _converted(name: str, value: object) -> object:
     """Convert a value: durations to milliseconds, strings to numbers and handlers."""
     if isinstance(value, timedelta):
         if not name.endswith("_ms"):
-            raise StreamsConfigError(f'"{name}" is {value!r}', hint="it is not a duration")
+            raise StreamsConfigError(
+                f'"{name}" is {value!r}', hint="this setting is not a duration"
+            )
         return value // timedelta(milliseconds=1)
     if isinstance(value, Path):
         return str(value)
     if not isinstance(value, str):
         return value
-    if name in _LEAST:
+    if name in _MINIMUMS:
         try:
             return int(value)
         except ValueError:
@@ -279,7 +280,7 @@ def _converted(name: str, value: object) -> object:
                 f'"{name}" is {value!r}', hint="it must be a whole number"
             ) from None
     if name in _HANDLERS:
-        return _WORDS.get(value, value)
+        return _HANDLER_NAMES.get(value, value)
     if name == "ensure_explicit_internal_resource_naming":
         return value.lower() == "true"
     return value
@@ -299,8 +300,8 @@ def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise StreamsConfigError(f'"{name}" is {value!r}', hint=f"it must be one of {choices}")
 
 
-def _whole_number(name: str, value: object, least: int) -> None:
+def _whole_number(name: str, value: object, minimum: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise StreamsConfigError(f'"{name}" is {value!r}', hint="it must be a whole number")
-    if value < least:
-        raise StreamsConfigError(f'"{name}" is {value}', hint=f"it must be at least {least}")
+    if value < minimum:
+        raise StreamsConfigError(f'"{name}" is {value}', hint=f"it must be at least {minimum}")

@@ -1,7 +1,7 @@
 """The text of a topology, exactly as Kafka Streams writes it.
 
-Nodes are ordered by the number of nodes below them, then by name; stores and topics as in a Java
-HashSet. So descriptions of Millstream and of Kafka Streams can be compared as text.
+Nodes are ordered by the number of nodes below them, then by name; stores and topics have the
+order of a Java HashSet, so that descriptions can be compared with those of Kafka Streams.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class DescribedNode(NamedTuple):
-    """A node; `detail` is what its description has in parentheses, as "topics: [clicks]"."""
+    """A node; `detail` is the text in parentheses, for example "topics: [clicks]"."""
 
     name: str
     kind: str  # "Source", "Processor" or "Sink"

@@ -12,7 +12,7 @@ from streams.errors import TopologyError
 
 T = TypeVar("T")
 
-# Types that JSON has: containers of these need no checks and no conversion.
+# Types that JSON supports: containers of these need no checks and no conversion.
 PLAIN = (str, int, float, bool, dict, list, object, Any, NoneType)
 _CONTAINERS = (
     inspect.ListType,
@@ -46,10 +46,10 @@ class JsonObjectSerde(Generic[T]):
     """
 
     # Any: `list[Order]` and `Order | None` are types that type[T] does not admit.
-    def __init__(self, wanted: Any, *, at: str = "") -> None:
+    def __init__(self, hint: Any, *, at: str = "") -> None:
         """Prepare encoding and decoding; a type that JSON cannot represent raises TopologyError."""
-        self._wanted = wanted
-        self._classes = _classes(wanted)
+        self._hint = hint
+        self._classes = _classes(hint)
         self._at = at
         self._codec: JsonCodec[T] | None = None
         # A class may refer to later ones; then the codec is prepared at the first record.
@@ -58,12 +58,12 @@ class JsonObjectSerde(Generic[T]):
 
     def _prepare(self) -> JsonCodec[T]:
         try:
-            self._codec = JsonCodec(self._wanted)
+            self._codec = JsonCodec(self._hint)
         except TypeError as error:
             raise TopologyError(
-                f'"{_name(self._wanted)}" has no serde: {error}',
+                f'"{_name(self._hint)}" has no serde: {error}',
                 at=self._at,
-                hint="give a Serde object, or use field types that JSON supports",
+                hint="pass a Serde object, or use field types that JSON supports",
             ) from error
         return self._codec
 
@@ -72,7 +72,7 @@ class JsonObjectSerde(Generic[T]):
         if value is None:
             return None
         if self._classes and not isinstance(value, self._classes):
-            raise self._error(topic, "encode", f"{type(value).__name__} is not such an object")
+            raise self._error(topic, "encode", f"the value is a {type(value).__name__}")
         try:
             return (self._codec or self._prepare()).encode(value)
         except Exception as error:  # a value's own methods may raise anything
@@ -89,7 +89,7 @@ class JsonObjectSerde(Generic[T]):
 
     def _error(self, topic: str, verb: str, reason: str) -> SerdeError:
         return SerdeError(
-            f"cannot {verb} as {_name(self._wanted)}: {reason}",
+            f"cannot {verb} as {_name(self._hint)}: {reason}",
             at=f'topic "{topic}"',
             hint="the fields must be those of the type; use another serde if they are not",
         )
@@ -115,7 +115,7 @@ def is_json_type(given: Any) -> bool:
 
 
 def is_plain_json(given: Any) -> bool:
-    """Whether a type is one that JSON has, such as `dict[str, list[int]]`."""
+    """Whether JSON supports a type directly, such as `dict[str, list[int]]`."""
     if _is_union(given):
         return all(map(is_plain_json, get_args(given)))
     origin = get_origin(given)
@@ -134,13 +134,13 @@ def _is_union(given: Any) -> bool:
     return get_origin(given) in (Union, UnionType)
 
 
-def _classes(wanted: Any) -> tuple[type, ...]:
+def _classes(hint: Any) -> tuple[type, ...]:
     """The classes that a value may have; empty if that cannot be checked."""
-    options = get_args(wanted) if _is_union(wanted) else (wanted,)
+    options = get_args(hint) if _is_union(hint) else (hint,)
     plain = [get_origin(each) or each for each in options]
     usable = all(isinstance(each, type) and not is_typeddict(each) for each in plain)
     return tuple(plain) if usable else ()
 
 
-def _name(wanted: Any) -> str:
-    return wanted.__name__ if isinstance(wanted, type) else str(wanted)
+def _name(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint)

@@ -12,7 +12,7 @@ Streams.
 
 If a source has only one path to a sink, and all nodes on it support it, records are pulled instead
 of pushed: each node is a generator over the results of its parent. The order of effects is the
-same, because no node takes a record before the previous one has reached the sink; one call per node
+same, because no node reads a record before the previous one has reached the sink; one call per node
 is saved.
 
     a run of records:        sink(map_values(filter(records of the chunk)))
@@ -43,12 +43,11 @@ NO_TIME = -1
 
 
 class StreamTime:
-    """The largest timestamp that an operator has seen; committed with the task."""
+    """The largest timestamp that an operator has processed; committed with the task."""
 
     __slots__ = ("ms",)
 
     def __init__(self, ms: int = NO_TIME) -> None:
-        """Start with the time of the last commit, or NO_TIME."""
         self.ms = ms
 
     def advance(self, timestamp_ms: int) -> int:
@@ -65,7 +64,7 @@ class PunctuationType(Enum):
     WALL_CLOCK_TIME = "wall_clock_time"
 
 
-Punctuator = Callable[[int], None]  # is given the time of the punctuation, in ms
+Punctuator = Callable[[int], None]  # called with the time of the punctuation in ms
 
 
 class Cancellable(Protocol):
@@ -157,7 +156,7 @@ class NodeContext(Protocol):
     ) -> Cancellable:
         """Call a punctuator periodically.
 
-        Stream time: times are multiples of the interval, the first as soon as time is known. Wall
+        Stream time: times are multiples of the interval, the first with the first record. Wall
         clock: first after one interval. Missed times are skipped.
         """
         ...
@@ -203,10 +202,10 @@ class Operator(Protocol):
 
 @runtime_checkable
 class RowsOperator(Operator, Protocol):
-    """An operator that can also be pulled. It uses neither stores nor times of the task."""
+    """An operator that can also be pulled. It uses neither stores nor stream times."""
 
     def open_rows(self, context: NodeContext) -> ProcessRows:
-        """Open the node; its generator yields the results of a row before it takes the next one."""
+        """Open the node; its generator yields the results of a row before it reads the next one."""
         ...
 
 
@@ -227,7 +226,7 @@ class ProcessorContext(Protocol[KOut, VOut]):
         """Forward a record to all children, or to one by name."""
         ...
 
-    # Any, because the topology knows the store's type by its name only.
+    # Any, because the type of the store is not known here.
     def store(self, name: str) -> Any:
         """A store that is connected to the processor, or a global one."""
         ...

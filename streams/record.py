@@ -29,12 +29,11 @@ class Record(Generic[K, V]):
     headers: Headers = NO_HEADERS
 
     def __post_init__(self) -> None:
-        """Raise for a negative timestamp."""
         if self.timestamp_ms < 0:
             raise ValueError(f"timestamp_ms is {self.timestamp_ms}; it must not be negative")
 
     def with_key(self, key: object) -> "Record[object, V]":
-        """The same record under another key."""
+        """The same record with another key."""
         return Record(key, self.value, self.timestamp_ms, self.headers)
 
     def with_value(self, value: object) -> "Record[K, object]":
@@ -42,7 +41,7 @@ class Record(Generic[K, V]):
         return Record(self.key, value, self.timestamp_ms, self.headers)
 
     def with_timestamp(self, timestamp_ms: int) -> Self:
-        """The same record at another time."""
+        """The same record with another timestamp."""
         return replace(self, timestamp_ms=timestamp_ms)
 
     def with_headers(self, headers: Headers) -> Self:

@@ -58,9 +58,9 @@ def serde_of(given: object, *, at: str = "") -> AnySerde:
     """
     # dict[str, int] is JSON, as dict is; and None is null for every serde.
     plain = without_none(given)
-    found = _BY_TYPE.get(plain) if isinstance(plain, type) or plain is Any else None
-    if found is not None:
-        return found
+    serde = _BY_TYPE.get(plain) if isinstance(plain, type) or plain is Any else None
+    if serde is not None:
+        return serde
     if plain is not None and is_plain_json(plain):
         return _BY_TYPE[dict]
     if (
@@ -74,7 +74,7 @@ def serde_of(given: object, *, at: str = "") -> AnySerde:
     raise TopologyError(
         f'"{getattr(given, "__name__", repr(given))}" has no serde',
         at=at,
-        hint="give a Serde object, a dataclass, a msgspec or pydantic model, a container of these, "
+        hint="pass a Serde object, a dataclass, a msgspec or pydantic model, a container of these, "
         "or one of str, int, float, bytes, bool, dict, list, UUID",
     )
 
@@ -97,7 +97,7 @@ class WindowedSerde(Generic[K]):
         self.window_size_ms = window_size_ms
 
     def with_default(self, default: Serde[K]) -> "WindowedSerde[K]":
-        """The same with an inner serde, unless it has one."""
+        """The serde with this default as its inner serde, unless it has one."""
         return self if self.inner is not None else WindowedSerde(default, self.window_size_ms)
 
     def serialize_inner(self, topic: str, key: Windowed[K]) -> bytes | None:
@@ -132,7 +132,7 @@ class SessionWindowedSerde(Generic[K]):
         self.inner = inner
 
     def with_default(self, default: Serde[K]) -> "SessionWindowedSerde[K]":
-        """The same with an inner serde, unless it has one."""
+        """The serde with this default as its inner serde, unless it has one."""
         return self if self.inner is not None else SessionWindowedSerde(default)
 
     def serialize_inner(self, topic: str, key: Windowed[K]) -> bytes | None:
@@ -171,11 +171,11 @@ class ChangeSerde:
         self.inner = inner
 
     def with_default(self, default: Serde[Any]) -> "ChangeSerde":
-        """The same with an inner serde, unless it has one."""
+        """The serde with this default as its inner serde, unless it has one."""
         return self if self.inner is not None else ChangeSerde(default)
 
     def serialize(self, topic: str, value: Change | None) -> bytes | None:
-        """Serialize the new value, the old one, or both, and a flag for which they are."""
+        """Serialize the new value, the old one or both, and a flag for which of these it is."""
         if value is None:
             return None
         new, old, _ = value
@@ -224,12 +224,12 @@ def zigzag(number: int) -> bytes:
     ('02', 'd804')
     """
     number <<= 1
-    found = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def read_zigzag(data: bytes) -> tuple[int, int]:
@@ -243,7 +243,7 @@ def read_zigzag(data: bytes) -> tuple[int, int]:
 
 
 def given_inner(inner: Serde[T] | None) -> Serde[T]:
-    """The inner serde; a task replaces None by the default before it uses one."""
+    """The inner serde; a task replaces None with the default before the first use."""
     assert inner is not None, "the application's default was not filled in"
     return inner
 
@@ -255,10 +255,10 @@ def _key_bytes(inner: Serde[K] | None, topic: str, windowed: Windowed[K]) -> byt
     return data
 
 
-def _check_length(topic: str, data: bytes, at_least: int) -> None:
-    if len(data) < at_least:
+def _check_length(topic: str, data: bytes, minimum: int) -> None:
+    if len(data) < minimum:
         raise SerdeError(
-            f"cannot decode as windowed key: {len(data)} bytes are less than {at_least}",
+            f"cannot decode as windowed key: {len(data)} bytes are less than {minimum}",
             at=f'topic "{topic}"',
-            hint="the topic may have plain keys, or those of other windows",
+            hint="the topic may have plain keys, or keys of other windows",
         )

@@ -52,6 +52,6 @@ def use_partition_time_on_invalid_timestamp(
     if partition_time_ms < 0:
         raise InvalidTimestamp(
             f"the first record of its partition has timestamp {timestamp_ms}",
-            hint="there is no earlier record whose timestamp it could take",
+            hint="there is no earlier record whose timestamp could be used",
         )
     return partition_time_ms

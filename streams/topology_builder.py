@@ -150,7 +150,7 @@ class TopologyBuilder:
         if spec.name in self._global_stores or (known is not None and known.spec is not spec):
             raise self._error(
                 f'store "{spec.name}" already exists',
-                "give each store a name of its own, or add one specification once",
+                "give each store its own name, or add the same specification only once",
             )
         if known is None:
             self._stores[spec.name] = _Store(spec)
@@ -208,9 +208,7 @@ class TopologyBuilder:
         if source_name == processor_name:
             raise self._error(f'"{source_name}" names both nodes', "give each node its own name")
         if spec.name in self._stores or spec.name in self._global_stores:
-            raise self._error(
-                f'store "{spec.name}" already exists', "give each store a name of its own"
-            )
+            raise self._error(f'store "{spec.name}" already exists', "give each store its own name")
         self._claim_topics(source_name, (topic,))
         source = SourceNode(
             name=source_name,
@@ -340,9 +338,9 @@ class TopologyBuilder:
 
     def _check_new_node(self, name: str) -> None:
         if not isinstance(name, str) or not name:
-            raise self._error(f"a node is named {name!r}", "give a name")
+            raise self._error(f"the name of a node is {name!r}", "pass a string that is not empty")
         if name in self._nodes:
-            raise self._error(f'node "{name}" already exists', "give each node a name of its own")
+            raise self._error(f'node "{name}" already exists', "give each node its own name")
 
     def _check_parents(self, name: str, parents: Parents) -> tuple[str, ...]:
         listed = (parents,) if isinstance(parents, str) else tuple(parents)
@@ -391,5 +389,5 @@ class TopologyBuilder:
         listed = ", ".join(f'"{name}"' for name in known)
         return f"{kind} so far: {listed or 'none'}"
 
-    def _error(self, what: str, hint: str) -> TopologyError:
-        return TopologyError(what, at=self._where(), hint=hint)
+    def _error(self, message: str, hint: str) -> TopologyError:
+        return TopologyError(message, at=self._where(), hint=hint)

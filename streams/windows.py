@@ -1,4 +1,4 @@
-"""Windows, and to which of them a timestamp belongs; pure.
+"""Windows, and the assignment of timestamps to windows; pure functions.
 
     kind       bounds               belongs to                          a record is too late when
     tumbling   [start, start+size)  exactly one                         end <= stream time - grace
@@ -26,7 +26,7 @@ def milliseconds(duration: Duration, name: str = "duration") -> int:
         return duration // timedelta(milliseconds=1)
     if isinstance(duration, bool) or not isinstance(duration, int):
         raise TopologyError(
-            f'"{name}" is {duration!r}', hint="give milliseconds as an int, or a timedelta"
+            f'"{name}" is {duration!r}', hint="pass milliseconds as an int, or a timedelta"
         )
     return duration
 
@@ -53,7 +53,6 @@ class TimeWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
         _positive("size", self.size_ms)
         _not_negative("grace", self.grace_ms)
         if not 0 < self.advance_ms <= self.size_ms:
@@ -76,7 +75,6 @@ class UnlimitedWindows:
     start_ms: int = 0
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
         _not_negative("start", self.start_ms)
 
 
@@ -88,7 +86,6 @@ class SlidingWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
         _not_negative("difference", self.difference_ms)
         _not_negative("grace", self.grace_ms)
 
@@ -101,14 +98,13 @@ class SessionWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
         _positive("gap", self.gap_ms)
         _not_negative("grace", self.grace_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
-    """How far apart records are joined: other in [time - before, time + after], both inclusive.
+    """How far apart joined records can be: other in [time - before, time + after], inclusive.
 
     With `eager_unmatched`, as in Kafka before 3.1, unmatched results are emitted immediately, and
     again if a match arrives later.
@@ -120,7 +116,6 @@ class JoinWindows:
     eager_unmatched: bool = False
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
         _not_negative("grace", self.grace_ms)
         if self.before_ms + self.after_ms < 0:
             raise TopologyError(
@@ -165,7 +160,7 @@ def session(gap: Duration, *, grace: Duration = 0) -> SessionWindows:
 
 
 def unlimited(start_ms: int = 0) -> UnlimitedWindows:
-    """One window from a start on."""
+    """One window that starts at a time and never ends."""
     return UnlimitedWindows(start_ms)
 
 

@@ -1,9 +1,9 @@
-"""Record batches: check outside bytes, place them in a log, and read or write their records.
+"""Record batches: check untrusted bytes, assign offsets, and read or write records.
 
-The broker's path only checks and places: one header, one CRC-32C per batch, and, when a client
-sent it, one walk over the records, so that every reader can read what was accepted. The layout is
-at the top of broker/batch/layout.py. A reader of records decompresses within a limit and decodes
-through _speed.c when it was built, else through broker/batch/records.py.
+The broker only checks batches and assigns offsets: it reads one header and computes one CRC-32C per
+batch and, for batches of clients, reads all records once, so that every reader can decode what was
+accepted. The layout is at the top of broker/batch/layout.py. Readers decompress within a limit and
+decode with _speed.c if it was built, otherwise with broker/batch/records.py.
 """
 
 from array import array
@@ -47,7 +47,7 @@ try:
     from broker.batch import _speed as _native
 except ImportError:
     _native = _python  # type: ignore[misc]
-# An extension that was built before it had this function serves for all others.
+# An extension built from an older version lacks this function.
 _check_section = getattr(_native, "check_section", _python.check_section)
 
 INT64 = Struct(">q")
@@ -72,9 +72,9 @@ Buffer = bytes | bytearray | memoryview
 def check_batches(
     view: memoryview, *, batch_bytes_max: int, from_client: bool = True
 ) -> list[BatchHeader]:
-    """Split and check outside bytes; any fault raises CorruptBatch with the code to answer.
+    """Split and check untrusted bytes; an invalid batch raises CorruptBatch with the error code.
 
-    Only headers and checksums are looked at; for records see `check_records`. What only a client
+    Only headers and checksums are checked; for records see `check_records`. What only a client
     must not do (send control batches, leave offsets out) is checked when `from_client`.
     """
     headers = []
@@ -101,7 +101,7 @@ def check_batches(
 
 
 def _checked_header(view: memoryview, position: int) -> BatchHeader:
-    """The header of a batch that lies whole inside the view and has our magic."""
+    """The header of a batch that is completely inside the view and has magic 2."""
     rest = len(view) - position
     if rest > MAGIC_AT and view[position + MAGIC_AT] < MAGIC:
         raise CorruptBatch(
@@ -153,7 +153,7 @@ def _check_client_fields(header: BatchHeader) -> None:
 
 
 class RecordFacts(NamedTuple):
-    """What a walk over the records of a batch has found: times of all records, and keys."""
+    """What a walk over the records of a batch collects: first and last time, null keys."""
 
     first_timestamp_ms: int
     last_timestamp_ms: int
@@ -161,10 +161,10 @@ class RecordFacts(NamedTuple):
 
 
 def check_records(view: memoryview) -> RecordFacts:
-    """Read all records of the one batch in `view`; whatever passes can be decoded by any reader.
+    """Read all records of the one batch in `view`; any reader can decode an accepted batch.
 
-    Offsets must be consecutive. Compressed records are decompressed, within the limit that readers
-    have. A fault raises CorruptBatch with the code to answer; retrying does not help, so it is
+    Offsets must be consecutive. Compressed records are decompressed, within the limit of readers.
+    An invalid record raises CorruptBatch with the error code; a retry does not help, so it is
     INVALID_RECORD and not CORRUPT_MESSAGE.
     """
     attributes, last_delta, base_timestamp, max_timestamp, count = SECTION_FACTS.unpack_from(view)
@@ -186,7 +186,7 @@ def check_records(view: memoryview) -> RecordFacts:
 
 
 def check_batch_at(view: memoryview, position: int) -> BatchHeader | None:
-    """The header of the batch at a position, or None when it is torn or bad."""
+    """The header of the batch at a position, or None when it is truncated or invalid."""
     try:
         header = _checked_header(view, position)
         _check_fields(header, position)
@@ -198,7 +198,7 @@ def check_batch_at(view: memoryview, position: int) -> BatchHeader | None:
 
 
 def split_batches(view: memoryview, *, check_crc: bool = True) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each whole batch of a fetch answer; a cut last batch is left out."""
+    """Position and header of each whole batch of a fetch response; skips an incomplete last one."""
     position = 0
     end = len(view)
     while position + HEADER_BYTES <= end:
@@ -215,13 +215,13 @@ def split_batches(view: memoryview, *, check_crc: bool = True) -> Iterator[tuple
 
 
 def place_batch(view: memoryview, position: int, *, base_offset: int, leader_epoch: int) -> None:
-    """Give a batch its place in a log; neither field is under the CRC."""
+    """Set base offset and leader epoch of a batch; the CRC covers neither field."""
     INT64.pack_into(view, position, base_offset)
     INT32.pack_into(view, position + LENGTH_END, leader_epoch)
 
 
 def stamp_append_time(view: memoryview, position: int, now_ms: int) -> None:
-    """Give all records of a batch the broker's time."""
+    """Set the timestamp of all records of a batch to the broker's time."""
     attributes = UINT16.unpack_from(view, position + ATTRIBUTES_AT)[0]
     UINT16.pack_into(view, position + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_BIT)
     set_max_timestamp(view, position, now_ms)
@@ -240,7 +240,7 @@ def set_max_timestamp(view: memoryview, position: int, timestamp_ms: int) -> Non
 
 @dataclass(slots=True)
 class BatchColumns:
-    """A batch's records by column: one buffer, and where in it each key and value lies.
+    """The records of a batch by column: one buffer, and the bounds of each key and value in it.
 
     Nulls have start and end -1. `headers` is None when no record has any.
     """
@@ -262,7 +262,7 @@ class BatchColumns:
 def decode_records(
     view: Buffer, position: int = 0, *, bytes_max: int | None = None
 ) -> list[Record]:
-    """The records of the batch at a position; its CRC is taken as checked."""
+    """The records of the batch at a position; its CRC must have been checked."""
     return decode_rows(view, position, Record, bytes_max=bytes_max)
 
 
@@ -319,7 +319,7 @@ def _surroundings(header: BatchHeader) -> Section:
 
 
 def _section(view: Buffer, position: int, bytes_max: int | None) -> tuple[BatchHeader, bytes]:
-    """The header and the decompressed records section; counts that lie are refused here."""
+    """The header and the decompressed records section; impossible counts are refused here."""
     whole = memoryview(view)
     header = _checked_header(whole, position)
     _check_fields(header, position)
@@ -339,7 +339,7 @@ def _section(view: Buffer, position: int, bytes_max: int | None) -> tuple[BatchH
 
 
 class BatchFields(TypedDict, total=False):
-    """What a batch says besides its records; each may be left out."""
+    """The fields of a batch besides its records; all are optional."""
 
     compression: str
     level: int | None
@@ -385,9 +385,9 @@ def encode_retained(
     delete_horizon_ms: int | None = None,
     level: int | None = None,
 ) -> bytes:
-    """A batch again with the records compaction keeps, maybe none.
+    """Encode a batch again with the records that compaction retains, possibly none.
 
-    Offsets, producer, sequence and compression stay. A delete horizon, once set, stays too.
+    Offsets, producer, sequence and compression are unchanged, also a delete horizon that is set.
     """
     if not records:
         return _assemble(_emptied(header), b"", level)
@@ -403,7 +403,7 @@ def encode_retained(
 
 
 def _emptied(header: BatchHeader) -> BatchHeader:
-    """The header alone, as Kafka keeps it for the sake of the producer's last sequence."""
+    """The header alone, as Kafka retains it for the producer's last sequence."""
     return replace(
         header,
         attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT),
@@ -434,7 +434,7 @@ def control_batch(
 
 
 def read_control(record: Record) -> tuple[bool, int]:
-    """Whether a marker commits, and its coordinator's epoch; later versions are read as ours."""
+    """Whether a marker commits, and the coordinator's epoch; later versions are read as ours."""
     key, value = record.key or b"", record.value or b""
     if len(key) < MARKER_KEY.size or len(value) < MARKER_VALUE.size:
         raise CorruptBatch(f"control record at offset {record.offset} is truncated")

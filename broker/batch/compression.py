@@ -1,17 +1,17 @@
-"""Compression of a batch's records: one door to zlib, cramjam, lz4 and zstandard.
+"""Compression of a batch's records; the only importer of zlib, cramjam, lz4 and zstandard.
 
     id  name    bytes
     0   none    as they are
     1   gzip    gzip members
     2   snappy  xerial's framing, as the Java client writes it, or raw as librdkafka does
-    3   lz4     one LZ4 frame of independent blocks: Java's reader takes no other
+    3   lz4     one LZ4 frame of independent blocks: Java's reader accepts no other
     4   zstd    one zstd frame
 
 xerial's framing: magic 82 53 4e 41 50 50 59 00, int32 version 1, int32 compatible version 1, then
 blocks of int32 size and raw snappy of at most 32 KiB of data.
 
-Outside bytes say how large they become; nothing is allocated on their word alone. What grows past
-`bytes_max`, or without it past what honest data could, is refused.
+Untrusted bytes contain their decompressed size; nothing is allocated for it in advance. Data beyond
+`bytes_max`, or without it beyond any plausible compression ratio, are refused.
 """
 
 import zlib
@@ -61,12 +61,12 @@ def codec_id(name: str) -> int:
 
 
 def compress(codec: int, data: bytes, *, level: int | None = None) -> bytes:
-    """Compress with a codec of the table; no level means the library's own."""
+    """Compress with a codec of the table; without a level, with the library's default."""
     return COMPRESSORS[codec](data, level)
 
 
 def decompress(codec: int, data: Buffer, *, bytes_max: int | None = None) -> bytes:
-    """Decompress outside bytes; what is broken or grows past the limit raises CorruptBatch."""
+    """Decompress untrusted bytes; CorruptBatch if they are invalid or exceed the limit."""
     if codec >= len(DECOMPRESSORS):
         raise CorruptBatch(
             f"compression id {codec} is not known", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
@@ -157,7 +157,7 @@ def _unsnappy_block(view: memoryview, room: int, bytes_max: int) -> bytes:
 
 
 def _lz4(data: bytes, level: int | None) -> bytes:
-    # Java's default level, 9, means its fast compressor; the library's fast one is level 0.
+    # Java's default level, 9, selects its fast compressor; the library's fast one is level 0.
     fast = level is None or level == LZ4_JAVA_DEFAULT_LEVEL
     compressed: bytes = lz4.frame.compress(
         data,
@@ -186,7 +186,7 @@ def _unlz4(data: Buffer, bytes_max: int) -> bytes:
 
 
 class _ZstdContexts(concurrency.local):
-    """A compressor per level and a decompressor: costly to make, and of one thread each."""
+    """A compressor per level and a decompressor: costly to create, and not thread-safe."""
 
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}

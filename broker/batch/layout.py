@@ -1,4 +1,4 @@
-"""RecordBatch v2: what its bytes mean, and the header as a value.
+"""RecordBatch v2: the format of its bytes, and the header as a value.
 
     offset  size  field
      0      8     base offset          assigned by the broker; outside the CRC
@@ -76,7 +76,7 @@ class BatchHeader:
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record, even when compaction has removed it."""
+        """Offset of the last record, even if compaction has removed it."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -86,7 +86,7 @@ class BatchHeader:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record; -1 without one."""
+        """Sequence of the last record; -1 without a producer."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) % SEQUENCE_COUNT
@@ -98,7 +98,7 @@ class BatchHeader:
 
     @property
     def has_log_append_time(self) -> bool:
-        """Whether all records have the broker's time, the max timestamp."""
+        """Whether all records have the broker's append time, the max timestamp."""
         return self.attributes & LOG_APPEND_TIME_BIT != 0
 
     @property
@@ -118,7 +118,7 @@ class BatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When its tombstones and markers may go; compaction writes it over the base timestamp."""
+        """When tombstones and markers may be removed; compaction stores it as base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     def pack(self) -> bytes:

@@ -1,7 +1,7 @@
-"""The records section of a batch in plain Python: what _speed.c does, where that is not built.
+"""The records section of a batch in plain Python, used where _speed.c was not built.
 
 The layout of a record is at the top of broker/batch/layout.py. Both implementations have the same
-functions and give the same results; outside bytes that are no records raise ValueError.
+functions and give the same results; invalid bytes raise ValueError.
 """
 
 from array import array
@@ -24,9 +24,9 @@ VARLONG_BYTES_MAX = 10
 
 
 class Record(NamedTuple):
-    """One record as a reader sees it; header keys keep bytes that are no UTF-8 (surrogateescape).
+    """One record as a reader sees it; header keys may contain invalid UTF-8 (surrogateescape).
 
-    A tuple, because C makes tuples at a third of the cost of any other object with fields.
+    A tuple, because C creates tuples at a third of the cost of any other object with fields.
     """
 
     offset: int
@@ -37,7 +37,7 @@ class Record(NamedTuple):
 
 
 class Section(NamedTuple):
-    """What a decoder must know of the batch around the records."""
+    """The fields of the batch header that a decoder needs."""
 
     record_count: int
     last_offset_delta: int

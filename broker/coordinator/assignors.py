@@ -1,8 +1,8 @@
-"""Who gets which partition: the broker's assignors for groups that leave it to the broker. Pure.
+"""The broker's assignors, for groups whose assignment the broker computes. Pure functions.
 
-uniform  as even as the subscriptions allow, and members keep what they had where that is possible.
-range    per topic, in the order of the members: runs of neighbouring partitions, so that equal
-         partition numbers of several topics meet in one member.
+uniform  as even as the subscriptions allow; members keep their partitions where possible.
+range    per topic, in the order of the members: ranges of consecutive partitions, so that equal
+         partition numbers of several topics are assigned to the same member.
 """
 
 from collections import defaultdict
@@ -16,13 +16,13 @@ Partitions = frozenset[Partition]
 
 NOTHING: Partitions = frozenset()
 
-# Each round evens out every topic once; few are needed, the bound is for odd subscriptions.
+# Each round balances every topic once; few are needed, the limit is for unusual subscriptions.
 BALANCE_ROUNDS_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A member as an assignor sees it."""
+    """A member, as an assignor sees it."""
 
     topics: frozenset[bytes]
     instance_id: str | None = None
@@ -34,7 +34,7 @@ Assignor = Callable[[Subscribers, Mapping[bytes, int]], dict[str, Partitions]]
 
 
 def assign_uniform(members: Subscribers, topics: Mapping[bytes, int]) -> dict[str, Partitions]:
-    """Give every partition of the subscribed topics (id to partition count) to one member."""
+    """Assign every partition of the subscribed topics (id to partition count) to one member."""
     if not members:
         return {}
     kept = _still_valid(members, topics)
@@ -45,8 +45,8 @@ def assign_uniform(members: Subscribers, topics: Mapping[bytes, int]) -> dict[st
 
 
 def assign_range(members: Subscribers, topics: Mapping[bytes, int]) -> dict[str, Partitions]:
-    """Give each member a run of every topic it subscribes to."""
-    # Static members come first and by instance id, so that a restart changes nothing.
+    """Assign each member a range of every topic it subscribes to."""
+    # Static members come first, by instance id, so that a restart does not change the assignment.
     order = sorted(
         members, key=lambda key: (members[key].instance_id is None, members[key].instance_id or key)
     )
@@ -72,7 +72,7 @@ def _all_partitions(subscribed: frozenset[bytes], topics: Mapping[bytes, int]) -
 
 
 def _still_valid(members: Subscribers, topics: Mapping[bytes, int]) -> dict[str, list[Partition]]:
-    """What each member has and may keep, in order; no partition twice."""
+    """The partitions that each member may keep, in order; none is listed twice."""
     taken: set[Partition] = set()
     kept = {}
     for member_id in sorted(members):
@@ -89,10 +89,10 @@ def _still_valid(members: Subscribers, topics: Mapping[bytes, int]) -> dict[str,
 def _assign_evenly(
     kept: dict[str, list[Partition]], partitions: list[Partition]
 ) -> dict[str, Partitions]:
-    """All members subscribe to the same: everybody gets the quota, some of them one more."""
+    """All members have the same subscription: each gets the quota, some get one more."""
     quota, extras = divmod(len(partitions), len(kept))
     given: dict[str, list[Partition]] = {}
-    # Who has the most keeps the one more, so that as little as possible moves.
+    # The members with the most partitions get one more, so that as few as possible move.
     for member_id in sorted(kept, key=lambda key: -len(kept[key])):
         size = quota
         if extras and len(kept[member_id]) > quota:
@@ -112,14 +112,14 @@ def _assign_evenly(
 def _assign_mixed(
     members: Subscribers, kept: dict[str, list[Partition]], topics: Mapping[bytes, int]
 ) -> dict[str, Partitions]:
-    """Members subscribe to different topics: fill up the least loaded, then even out."""
+    """Members have different subscriptions: fill up the least loaded, then balance."""
     given = {member_id: set(partitions) for member_id, partitions in kept.items()}
     taken = {partition for member in given.values() for partition in member}
     subscribers: dict[bytes, list[str]] = defaultdict(list)
     for member_id in sorted(members):
         for topic in members[member_id].topics & topics.keys():
             subscribers[topic].append(member_id)
-    # Topics with few takers first: those with many can make up for it.
+    # Topics with few subscribers first: the others can compensate for them.
     order = sorted(subscribers, key=lambda topic: (len(subscribers[topic]), topic))
     for topic in order:
         loads = [(len(given[member_id]), member_id) for member_id in subscribers[topic]]
@@ -136,7 +136,7 @@ def _assign_mixed(
 
 
 def _even_out(topic: bytes, subscribed: list[str], given: dict[str, set[Partition]]) -> bool:
-    """Move partitions of one topic from loaded members to others; whether any moved."""
+    """Move partitions of one topic from loaded members to others; whether any was moved."""
     owned = {
         member_id: sorted(item for item in given[member_id] if item[0] == topic)
         for member_id in subscribed

@@ -1,18 +1,19 @@
 """One group whose assignment the broker computes (KIP-848). No I/O.
 
-Three numbers say how far the group is: its epoch moves when members or topics change, the target's
-epoch follows when a new assignment is computed, each member's epoch follows when the member has
-given up and taken what the target says (see reconciliation.py).
+Three numbers describe the progress of the group: the group epoch is incremented when members or
+topics change, the target epoch follows when a new assignment is computed, and a member's epoch
+follows when the member has revoked and acquired partitions as the target requires (see
+reconciliation.py).
 
     state        when
     Empty        no members
     Assigning    group epoch > target epoch
-    Reconciling  some member is not at the target yet
-    Stable       all are
+    Reconciling  some member has not reached the target yet
+    Stable       all members have reached it
 
-Refusals are BrokerErrors. What changed since the last write is noted in `changes`, from which the
-records are made; it is cleared only when they are written, so a failed write is made up for by the
-next one.
+Refusals are BrokerErrors. Changes since the last write are collected in `changes`, from which the
+records are created; it is cleared only when they are written, so the next write includes the
+changes of a failed one.
 """
 
 import logging
@@ -37,7 +38,7 @@ LEAVE_STATIC_EPOCH = -2
 
 @dataclass(slots=True)
 class Heartbeat:
-    """What a member says of itself; None and -1 where it says nothing."""
+    """The fields of a heartbeat; None and -1 mean unchanged."""
 
     member_id: str
     epoch: int
@@ -53,7 +54,7 @@ class Heartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Whether everything is in it, as after a join or an answer that did not come."""
+        """Whether it has all fields, as after a join or a lost response."""
         subscribes = self.subscribed_names is not None or self.subscribed_regex is not None
         return self.epoch == JOIN_EPOCH or (
             subscribes and self.rebalance_timeout_ms != -1 and self.owned is not None
@@ -62,7 +63,7 @@ class Heartbeat:
 
 @dataclass(slots=True)
 class HeartbeatResult:
-    """What a member is answered; `assigned` is None if it has its assignment already."""
+    """The response to a member; `assigned` is None if it already has its assignment."""
 
     member_id: str
     epoch: int
@@ -72,7 +73,7 @@ class HeartbeatResult:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupRules:
-    """What the configuration says of every group."""
+    """The settings that apply to every group."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -82,7 +83,7 @@ class ConsumerGroupRules:
 
 @dataclass(slots=True)
 class ConsumerMember:
-    """One member: what it asked for and what it has."""
+    """One member: its subscription and its assignment."""
 
     member_id: str
     instance_id: str | None = None
@@ -94,13 +95,13 @@ class ConsumerMember:
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
     holding: Holding = field(default_factory=Holding)
-    topics: frozenset[str] = frozenset()  # names and what the pattern matches now
+    topics: frozenset[str] = frozenset()  # names, and the current matches of the pattern
     session_deadline_ms: int = 0
     rebalance_deadline_ms: int | None = None
 
     @property
     def subscription(self) -> tuple[object, ...]:
-        """What it said of itself: the topics first."""
+        """Its subscription; the topics come first."""
         return (
             self.subscribed_names,
             self.subscribed_regex,
@@ -114,7 +115,7 @@ class ConsumerMember:
 
 @dataclass(slots=True)
 class UnsavedChanges:
-    """What is not on disk yet; members by id."""
+    """The changes that are not on disk yet; members by id."""
 
     epoch: bool = False
     target_epoch: bool = False
@@ -136,7 +137,7 @@ class UnsavedChanges:
 
 
 class ConsumerGroup:
-    """A group of consumers that leave the assignment to the broker."""
+    """A group of consumers whose assignment the broker computes."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class ConsumerGroup:
         find_topic: Callable[[str], Topic | None],
         matches: PatternMatches,
     ) -> None:
-        """No members, epoch 0; what patterns match may be shared with other groups."""
+        """No members, epoch 0; other groups may share the matches of patterns."""
         self.group_id = group_id
         self.epoch = 0
         self.topics_hash = 0
@@ -162,13 +163,13 @@ class ConsumerGroup:
         self._static: dict[str, str] = {}
         self._owners: dict[Partition, str] = {}
         self._subscribers: Counter[str] = Counter()
-        self._seen: dict[str, tuple[bytes, int]] = {}  # subscribed topics at the last look
+        self._seen: dict[str, tuple[bytes, int]] = {}  # subscribed topics at the last check
         self._look_again = True
         self._matches = matches
 
     @property
     def state(self) -> str:
-        """By the names that clients see."""
+        """The state, by the name that clients see."""
         if not self.members:
             return "Empty"
         if self.epoch > self.target_epoch:
@@ -182,7 +183,7 @@ class ConsumerGroup:
 
     @property
     def assignor(self) -> str:
-        """The assignor most members ask for, or the first one configured."""
+        """The assignor that most members request, or the first configured one."""
         votes = Counter(
             member.server_assignor for member in self.members.values() if member.server_assignor
         )
@@ -191,7 +192,7 @@ class ConsumerGroup:
     # --- heartbeats ---------------------------------------------------------------------------
 
     def heartbeat(self, asked: Heartbeat) -> HeartbeatResult:
-        """A member joins, is alive, reports what it owns; it learns what it should own."""
+        """A member joins, is alive or reports its partitions; returns its assignment."""
         self._check_assignor(asked.server_assignor)
         if asked.subscribed_regex:
             self._matches.compiled(asked.subscribed_regex)
@@ -215,10 +216,10 @@ class ConsumerGroup:
         )
 
     def leave(self, asked: Heartbeat) -> HeartbeatResult:
-        """A member goes (-1), or a static one only for a while (-2)."""
+        """A member leaves (-1), a static one possibly only for a while (-2)."""
         member = self._existing(asked.member_id, asked.instance_id)
         if asked.epoch == LEAVE_STATIC_EPOCH:
-            # Its partitions stay its own until its session ends: it may be back before.
+            # It keeps its partitions until its session times out: it may come back before.
             holding = member.holding
             left = Holding(LEAVE_STATIC_EPOCH, holding.epoch, MemberState.STABLE, holding.assigned)
             self._hold(member, left)
@@ -228,7 +229,7 @@ class ConsumerGroup:
         return HeartbeatResult(asked.member_id, asked.epoch)
 
     def remove(self, *members: ConsumerMember) -> None:
-        """Members are gone; what they owned is free."""
+        """Remove members; their partitions become free."""
         for member in members:
             self._hold(member, Holding())
             self._subscribers.subtract(member.topics)
@@ -261,7 +262,7 @@ class ConsumerGroup:
             )
 
     def _admit(self, asked: Heartbeat) -> ConsumerMember:
-        """The member that speaks; a new one if it joins."""
+        """The member that sent the heartbeat; a new one if it joins."""
         member_id, instance_id = asked.member_id, asked.instance_id
         if asked.epoch != JOIN_EPOCH:
             member = self._existing(member_id, instance_id)
@@ -277,7 +278,7 @@ class ConsumerGroup:
                 )
             return self._take_place(static, member_id)
         if known is not None:
-            # It starts again and owns nothing: it was fenced, or a response was lost.
+            # It starts again without partitions: it was fenced, or a response was lost.
             self._hold(known, Holding())
             known.rebalance_deadline_ms = None
             return known
@@ -315,7 +316,7 @@ class ConsumerGroup:
         return member
 
     def _take_place(self, old: ConsumerMember, member_id: str) -> ConsumerMember:
-        """A static member is back under a new id, with what it had."""
+        """A static member rejoins with a new id and keeps its assignment."""
         old_id = old.member_id
         target = self.targets.pop(old_id, NOTHING)
         assigned = old.holding.assigned
@@ -331,7 +332,7 @@ class ConsumerGroup:
         return old
 
     def _update(self, member: ConsumerMember, asked: Heartbeat) -> bool:
-        """Take over what a member says of itself; whether it subscribes to something new."""
+        """Apply the fields of a heartbeat; whether the subscription changed."""
         old = member.subscription
         if asked.subscribed_names is not None:
             member.subscribed_names = tuple(sorted(set(asked.subscribed_names)))
@@ -351,11 +352,11 @@ class ConsumerGroup:
         resubscribed = old[:2] != new[:2]
         if resubscribed:
             self._resolve(member)
-        # A member without target is new, even when it subscribes to nothing.
+        # A member without a target is new, even if it subscribes to nothing.
         return resubscribed or member.member_id not in self.targets
 
     def _resolve(self, member: ConsumerMember) -> bool:
-        """Find the topics a member subscribes to now; whether they changed."""
+        """Resolve the topics of a member's subscription; whether they changed."""
         topics = set(member.subscribed_names)
         if member.subscribed_regex:
             topics |= self._matches.matching(member.subscribed_regex)
@@ -370,7 +371,7 @@ class ConsumerGroup:
     # --- epochs and assignment ----------------------------------------------------------------
 
     def topics_changed(self) -> None:
-        """The catalog changed: patterns are matched again; the next heartbeat sees the rest."""
+        """Match patterns again after a change; the next heartbeat detects other changes."""
         self._look_again = True
         for member in self.members.values():
             if member.subscribed_regex:
@@ -397,7 +398,7 @@ class ConsumerGroup:
         self.changes.epoch = True
 
     def _assign(self) -> None:
-        """Compute the target of this epoch."""
+        """Compute the target assignment of this epoch."""
         subscribers = {
             member.member_id: Subscriber(
                 topics=frozenset(
@@ -433,7 +434,7 @@ class ConsumerGroup:
         self._hold(member, holding)
 
     def _hold(self, member: ConsumerMember, holding: Holding) -> None:
-        """Set what a member has, and with it who owns what."""
+        """Set a member's assignment, and the owners of its partitions."""
         old = member.holding
         if holding == old:
             return
@@ -448,7 +449,7 @@ class ConsumerGroup:
     # --- time ---------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """The monotonic instant at which `tick` has something to do."""
+        """The monotonic time at which `tick` has something to do."""
         return min((_deadline_ms(member) for member in self.members.values()), default=None)
 
     def deadline_ms(self, member_id: str) -> int | None:
@@ -457,7 +458,7 @@ class ConsumerGroup:
         return None if member is None else _deadline_ms(member)
 
     def tick(self) -> None:
-        """Remove members that are silent, or do not give up their partitions in time."""
+        """Remove members whose session timed out, or that do not revoke partitions in time."""
         now_ms = self._clock.monotonic_ms()
         late = [member for member in self.members.values() if _deadline_ms(member) <= now_ms]
         for member in late:
@@ -479,7 +480,7 @@ class ConsumerGroup:
         return self.check_member(member_id, epoch)
 
     def check_member(self, member_id: str, epoch: int) -> ErrorCode:
-        """Whether this is a member and knows its epoch."""
+        """Check that this member exists and has this epoch."""
         member = self.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -491,7 +492,7 @@ class ConsumerGroup:
         return self._subscribers[topic] > 0
 
     def restored(self) -> None:
-        """All records are replayed: work out what follows from them; sessions start now."""
+        """Called when all records are replayed: compute derived state and start sessions."""
         now_ms = self._clock.monotonic_ms()
         self.changes = UnsavedChanges()
         self._owners.clear()
@@ -508,7 +509,7 @@ class ConsumerGroup:
             member.session_deadline_ms = now_ms + self._rules.session_timeout_ms
             if member.holding.state is MemberState.UNREVOKED_PARTITIONS:
                 member.rebalance_deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
-        # Of the topics only a hash is on disk: the next heartbeat compares it with what is there.
+        # Only a hash of the topics is on disk: the next heartbeat compares it with the topics.
         self._seen = {}
         self._look_again = True
 
@@ -525,7 +526,7 @@ def _check_epoch(member: ConsumerMember, asked: Heartbeat) -> None:
     given, holding = asked.epoch, member.holding
     if given == holding.epoch:
         return
-    # The answer that brought the newer epoch may have been lost on the way.
+    # The response with the newer epoch may have been lost.
     lost_answer = given == holding.previous_epoch and given < holding.epoch
     if lost_answer and asked.owned is not None and asked.owned <= holding.assigned:
         return

@@ -1,6 +1,6 @@
-"""One classic group: who is in it, who leads it, which generation it is in. No I/O.
+"""One classic group: its members, its leader and its generation. No I/O.
 
-    EMPTY ──join──> PREPARING_REBALANCE ──all joined or time is up──> COMPLETING_REBALANCE
+    EMPTY ──join──> PREPARING_REBALANCE ──all joined or timeout──> COMPLETING_REBALANCE
       ^                  ^   │ no members                                │        │
       └──────────────────┼───┘                              leader's sync │        │
                          │                                                v        │
@@ -15,13 +15,13 @@
     DEAD                  COORDINATOR_NOT_AVAILABLE for everything
 
 [1] The first join of an empty group waits group.initial.rebalance.delay.ms for others, and again
-    while others come, up to the rebalance timeout.
-[2] A member that joins again with the same protocols gets the current generation: its answer was
-    lost. The leader of a stable group asks for a rebalance by joining again. A static member that
-    comes back under a new id takes its old place without a rebalance.
+    while others join, up to the rebalance timeout.
+[2] A member that joins again with the same protocols gets the current generation: its response was
+    lost. The leader of a stable group requests a rebalance by joining again. A static member that
+    comes back under a new id replaces the old one without a rebalance.
 
-Time enters through the clock, deadlines leave through `next_deadline_ms`; the owner of the group
-calls `tick` then. What must be on disk before an answer goes through `save`.
+Times come from the clock, deadlines are returned by `next_deadline_ms`; the owner of the group then
+calls `tick`. State that must be on disk before a response is written with `save`.
 """
 
 import logging
@@ -46,12 +46,12 @@ from broker.pending import Pending
 
 logger = logging.getLogger(__name__)
 
-# A joining client cannot send heartbeats before its first answer: it has this long instead.
+# A joining client cannot send heartbeats before its first response: it has this timeout instead.
 NEW_MEMBER_TIMEOUT_MS = 300_000
 
 
 class GroupState(Enum):
-    """States by the names that clients see."""
+    """States, by the names that clients see."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -62,7 +62,7 @@ class GroupState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """What the configuration says of every group."""
+    """The settings that apply to every group."""
 
     initial_rebalance_delay_ms: int
     size_max: int
@@ -75,7 +75,7 @@ Save = Callable[["ClassicGroup", Mapping[str, bytes], Saved], None]
 
 
 class ClassicGroup:
-    """A group whose members assign their work themselves, by one of them: the leader."""
+    """A group with one member, the leader, that assigns the work to all members."""
 
     def __init__(
         self,
@@ -99,17 +99,17 @@ class ClassicGroup:
         self._clock = clock
         self._new_id = new_id
         self._save = save
-        self._expected: dict[str, int] = {}  # ids given out and not yet used, with their deadlines
+        self._expected: dict[str, int] = {}  # assigned ids that are not used yet, with deadlines
         self._unsynced: set[str] = set()
         self._join_deadline_ms: int | None = None
         self._sync_deadline_ms: int | None = None
-        self._initial_remaining_ms: int | None = None  # None: no initial delay runs
+        self._initial_remaining_ms: int | None = None  # None: no initial delay is running
         self._joined_during_delay = False
 
     # --- join ---------------------------------------------------------------------------------
 
     def join(self, asked: Join) -> JoinResult | Pending[JoinResult]:
-        """A client wants in, or comes back for the next generation."""
+        """A client joins, or rejoins for the next generation."""
         refused = self._refuse_join(asked)
         if refused is not ErrorCode.NONE:
             return JoinResult(asked.member_id, refused)
@@ -152,7 +152,7 @@ class ClassicGroup:
         return member is not None or len(self.members) < size_max
 
     def _speaks(self, asked: Join) -> bool:
-        """Whether the member has a protocol in common with all the others."""
+        """Whether the member has a protocol in common with all others."""
         if not asked.protocol_type or not asked.protocols:
             return False
         if not self.members:
@@ -206,7 +206,7 @@ class ClassicGroup:
     def _replace_static(
         self, member: ClassicMember, member_id: str, asked: Join
     ) -> JoinResult | Pending[JoinResult]:
-        """The same instance under a new id: a member with the old one is fenced."""
+        """The same instance with a new id: a member with the old id is fenced."""
         old_id = member.member_id
         old_leader = self.leader
         self._fail_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
@@ -229,13 +229,14 @@ class ClassicGroup:
     def _take_place(
         self, member: ClassicMember, old_leader: str | None, *, may_skip: bool
     ) -> JoinResult | Pending[JoinResult]:
-        """Answer with the generation as it is, once the new id is on disk."""
+        """Respond with the current generation, once the new id is on disk."""
         result = self._joined(member)
         if may_skip:
-            # It stays leader, sees the members, but must not assign: nothing has changed.
+            # It remains leader and sees the members, but must not assign: nothing has changed.
             result.skip_assignment = member.member_id == self.leader
         else:
-            # Named the old leader, the new one takes itself for a follower and fetches its work.
+            # If the response names the old leader, the new one fetches its assignment as a
+            # follower.
             result.leader = old_leader or ""
             result.members = []
         pending: Pending[JoinResult] = Pending()
@@ -248,7 +249,7 @@ class ClassicGroup:
         return pending
 
     def _joined(self, member: ClassicMember) -> JoinResult:
-        """The answer to a join: the leader also learns who the others are."""
+        """The response to a join: the leader also receives the members."""
         assert self.protocol is not None
         members = []
         if member.member_id == self.leader:
@@ -268,7 +269,7 @@ class ClassicGroup:
     # --- sync, heartbeat, leave ---------------------------------------------------------------
 
     def sync(self, asked: Sync) -> SyncResult | Pending[SyncResult]:
-        """A member asks for its work; the leader brings everybody's."""
+        """A member requests its assignment; the leader sends those of all members."""
         error = self.check(asked.member_id, asked.instance_id, asked.generation)
         if error is ErrorCode.NONE:
             error = self._check_protocol(asked)
@@ -305,7 +306,7 @@ class ClassicGroup:
         generation = self.generation
 
         def saved(error: ErrorCode) -> None:
-            # While the disk was busy the group may have moved on; then this answer is void.
+            # The group may have changed while the disk was busy; then this response is invalid.
             if self.state is not GroupState.COMPLETING_REBALANCE or self.generation != generation:
                 return
             if error is not ErrorCode.NONE:
@@ -330,7 +331,7 @@ class ClassicGroup:
         )
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """A member is alive; it learns whether it must join again."""
+        """A member is alive; an error means that it must join again."""
         error = self.check(member_id, instance_id, generation)
         if error is ErrorCode.NONE:
             self.keep_alive(member_id)
@@ -345,7 +346,7 @@ class ClassicGroup:
             self._extend(member)
 
     def check(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Whether this is a member and speaks of the current generation."""
+        """Check that this member exists and is in the current generation."""
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         wrong = self._check_identity(member_id, instance_id)
@@ -363,7 +364,7 @@ class ClassicGroup:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def leave(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """A member goes, by its own id or, without one, by its instance id."""
+        """A member leaves, identified by its id or, without one, by its instance id."""
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if member_id in self._expected:
@@ -383,7 +384,7 @@ class ClassicGroup:
     # --- rebalancing --------------------------------------------------------------------------
 
     def _rebalance(self) -> None:
-        """Begin a rebalance unless one runs; end it at once when no member is missing."""
+        """Start a rebalance unless one is running; complete it if no member is missing."""
         if self.state is not GroupState.PREPARING_REBALANCE:
             if self.state is GroupState.COMPLETING_REBALANCE:
                 self._fail_syncs(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -416,13 +417,13 @@ class ClassicGroup:
             self._complete_join()
 
     def _complete_join(self) -> None:
-        """Everybody who is here forms the next generation."""
+        """The members that have joined form the next generation."""
         self._initial_remaining_ms = None
         for member in self.members:
             if member.joining is None and member.instance_id is None:
                 self._forget(member)
         if self.members and not self._elect():
-            # Static members only, none of them back yet: give them another round.
+            # Only static members, none of which has rejoined: give them another round.
             timeout_ms = self.members.rebalance_timeout_ms()
             self._join_deadline_ms = self._clock.monotonic_ms() + timeout_ms
             return
@@ -445,7 +446,7 @@ class ClassicGroup:
                 pending.complete(self._joined(member))
 
     def _elect(self) -> bool:
-        """Whether there is a leader that joined; another one is taken if the leader did not."""
+        """Whether a leader has joined; if the old one did not, another one is elected."""
         leader = self.members.get(self.leader or "")
         if leader is None or leader.joining is None:
             leader = next((member for member in self.members if member.joining is not None), None)
@@ -461,7 +462,7 @@ class ClassicGroup:
         self._save(self, {}, _ignore_outcome)
 
     def note_subscriptions(self) -> None:
-        """Look which topics the members subscribe to, if they are consumers."""
+        """Determine the topics that the members subscribe to, if they are consumers."""
         self.subscribed_topics = None
         if self.protocol_type == CONSUMER_PROTOCOL:
             self.subscribed_topics = subscribed_topics(self.members, self.protocol or "")
@@ -499,7 +500,7 @@ class ClassicGroup:
     # --- time ---------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """The monotonic instant at which `tick` has something to do."""
+        """The monotonic time at which `tick` has something to do."""
         deadlines = [member.deadline_ms for member in self.members if not member.waits]
         deadlines += self._expected.values()
         deadlines += [
@@ -510,7 +511,7 @@ class ClassicGroup:
         return min(deadlines, default=None)
 
     def tick(self) -> None:
-        """Do what is due: sessions end, waits for joins and syncs end."""
+        """Handle the deadlines of sessions, joins and syncs that have passed."""
         now_ms = self._clock.monotonic_ms()
         for member_id in [key for key, due_ms in self._expected.items() if due_ms <= now_ms]:
             del self._expected[member_id]
@@ -568,7 +569,7 @@ class ClassicGroup:
         self._enter(GroupState.DEAD)
 
     def restored(self, *, since_ms: int) -> None:
-        """Members were read back from disk: they are a generation, and their sessions start now."""
+        """Called after members are restored: they form a generation, and sessions start now."""
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
         self.state_since_ms = self._clock.now_ms() if since_ms < 0 else since_ms
         for member in self.members:
@@ -576,11 +577,11 @@ class ClassicGroup:
         self.note_subscriptions()
 
     def assignments(self) -> dict[str, bytes]:
-        """What each member was given."""
+        """The assignment of each member."""
         return {member.member_id: member.assignment for member in self.members}
 
     def refuse_offset_delete(self) -> ErrorCode:
-        """Whether its offsets may be deleted at all; topics in use are refused one by one."""
+        """Check whether its offsets may be deleted; topics in use are refused individually."""
         if self.state is GroupState.DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if self.state is not GroupState.EMPTY and self.protocol_type != CONSUMER_PROTOCOL:
@@ -605,4 +606,4 @@ def _wait_for_join(member: ClassicMember) -> Pending[JoinResult]:
 
 
 def _ignore_outcome(error: ErrorCode) -> None:
-    """An empty group that is not on disk is one a restart finds with members who time out."""
+    """If an empty group is not on disk, a restart restores its old members, which time out."""

@@ -1,4 +1,4 @@
-"""Groups as the administration sees them: listed, described, measured."""
+"""Descriptions of groups: for administration, lists and metrics."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class ClassicGroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMemberDescription:
-    """A member of a consumer group: what it subscribes to, has, and should have."""
+    """A member of a consumer group: its subscription, current and target assignment."""
 
     member_id: str
     instance_id: str | None
@@ -87,19 +87,19 @@ class ConsumerGroupDescription:
 
 
 def group_type(group: Group) -> str:
-    """By the names that clients see."""
+    """The type, by the name that clients see."""
     return CLASSIC_TYPE if isinstance(group, ClassicGroup) else CONSUMER_TYPE
 
 
 def group_state(group: Group) -> str:
-    """By the names that clients see."""
+    """The state, by the name that clients see."""
     return group.state.value if isinstance(group, ClassicGroup) else group.state
 
 
 def list_groups(
     groups: Iterable[Group], states: Iterable[str], types: Iterable[str]
 ) -> list[ListedGroup]:
-    """Those of the states and types; all when none is named. Upper and lower case are the same."""
+    """The groups with these states and types, ignoring case; all if none is given."""
     wanted_states = {state.lower() for state in states}
     wanted_types = {name.lower() for name in types}
     return [
@@ -116,7 +116,7 @@ def list_groups(
 
 
 def describe_classic(group_id: str, group: Group | None) -> ClassicGroupDescription:
-    """A classic group; GROUP_ID_NOT_FOUND for what is not one."""
+    """A classic group; GROUP_ID_NOT_FOUND for any other group."""
     if not isinstance(group, ClassicGroup):
         raise _not_found(group_id, group, CLASSIC_TYPE)
     stable = group.state is GroupState.STABLE
@@ -140,7 +140,7 @@ def describe_classic(group_id: str, group: Group | None) -> ClassicGroupDescript
 
 
 def describe_consumer(group_id: str, group: Group | None) -> ConsumerGroupDescription:
-    """A consumer group; GROUP_ID_NOT_FOUND for what is not one."""
+    """A consumer group; GROUP_ID_NOT_FOUND for any other group."""
     if not isinstance(group, ConsumerGroup):
         raise _not_found(group_id, group, CONSUMER_TYPE)
     return ConsumerGroupDescription(

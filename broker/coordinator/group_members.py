@@ -1,4 +1,4 @@
-"""Members of one classic group: what they ask, and what follows from all of them. Pure."""
+"""Members of one classic group: their requests, and what the group derives from them. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ SUBSCRIPTION_VERSION_MAX = 3
 
 @dataclass(slots=True)
 class Join:
-    """A client joins, or a member joins the next generation; the most preferred protocol first."""
+    """A client joins, or a member joins the next generation; preferred protocols come first."""
 
     member_id: str
     instance_id: str | None
@@ -25,7 +25,7 @@ class Join:
     rebalance_timeout_ms: int
     protocol_type: str
     protocols: list[tuple[str, bytes]]
-    # The client joins again with the member id that a refusal gives it.
+    # The client joins again with the member id from the response.
     joins_twice: bool = True
     # The client understands that a leader may have nothing to assign.
     may_skip_assignment: bool = True
@@ -33,7 +33,7 @@ class Join:
 
 @dataclass(slots=True)
 class JoinedMember:
-    """A member as its leader sees it."""
+    """A member, as its leader sees it."""
 
     member_id: str
     instance_id: str | None
@@ -42,7 +42,7 @@ class JoinedMember:
 
 @dataclass(slots=True)
 class JoinResult:
-    """The generation that a member is in, or why it is in none; a leader learns the members."""
+    """The generation that a member is in, or an error; a leader receives the members."""
 
     member_id: str
     error: ErrorCode = ErrorCode.NONE
@@ -56,7 +56,7 @@ class JoinResult:
 
 @dataclass(slots=True)
 class Sync:
-    """A member asks for its assignment; the leader brings those of all members, by their ids."""
+    """A member requests its assignment; the leader sends those of all members, by id."""
 
     member_id: str
     instance_id: str | None
@@ -68,7 +68,7 @@ class Sync:
 
 @dataclass(slots=True)
 class SyncResult:
-    """The assignment of a member, or why it gets none."""
+    """The assignment of a member, or an error."""
 
     error: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None
@@ -78,7 +78,7 @@ class SyncResult:
 
 @dataclass(slots=True)
 class ClassicMember:
-    """One member: what it can do, what it was given, and the answers it waits for."""
+    """One member: its protocols, its assignment, and its pending responses."""
 
     member_id: str
     instance_id: str | None
@@ -95,19 +95,19 @@ class ClassicMember:
 
     @property
     def waits(self) -> bool:
-        """Whether we owe it an answer, so that it cannot send heartbeats.
+        """Whether a response to it is pending, so that it cannot send heartbeats.
 
         A member that never got a response may be gone: it still has a deadline.
         """
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
     def metadata(self, protocol: str) -> bytes:
-        """What it said under a protocol; nothing when it does not know it."""
+        """Its metadata for a protocol; empty if it does not support the protocol."""
         return next((data for name, data in self.protocols if name == protocol), b"")
 
 
 class Members:
-    """The members by id, in the order they joined; static ones also by instance id."""
+    """The members by id, in the order in which they joined; static ones also by instance id."""
 
     def __init__(self) -> None:
         self._members: dict[str, ClassicMember] = {}
@@ -135,19 +135,19 @@ class Members:
         return None if member_id is None else self._members[member_id]
 
     def add(self, member: ClassicMember) -> None:
-        """One more."""
+        """Add a member."""
         self._members[member.member_id] = member
         if member.instance_id is not None:
             self._static[member.instance_id] = member.member_id
 
     def remove(self, member: ClassicMember) -> None:
-        """One less."""
+        """Remove a member."""
         del self._members[member.member_id]
         if member.instance_id is not None:
             self._static.pop(member.instance_id, None)
 
     def rename(self, member: ClassicMember, member_id: str) -> None:
-        """A static member came back under another id; it keeps its place."""
+        """A static member has come back with another id; its position is unchanged."""
         renamed = {
             member_id if key == member.member_id else key: value
             for key, value in self._members.items()
@@ -158,15 +158,15 @@ class Members:
             self._static[member.instance_id] = member_id
 
     def all_joined(self) -> bool:
-        """Whether every member waits for the answer to its join."""
+        """Whether every member is waiting for the response to its join."""
         return all(member.joining is not None for member in self._members.values())
 
     def rebalance_timeout_ms(self) -> int:
-        """How long the slowest member may take."""
+        """The longest rebalance timeout of all members."""
         return max((member.rebalance_timeout_ms for member in self._members.values()), default=0)
 
     def common_protocols(self) -> set[str]:
-        """The protocols that every member knows."""
+        """The protocols that every member supports."""
         counts = Counter(
             name
             for member in self._members.values()
@@ -175,7 +175,7 @@ class Members:
         return {name for name, count in counts.items() if count == len(self._members)}
 
     def select_protocol(self) -> str:
-        """The protocol most members like best among those that all of them know."""
+        """The protocol that most members prefer among those that all of them support."""
         candidates = self.common_protocols()
         votes = Counter(
             next(name for name, _ in member.protocols if name in candidates)
@@ -185,12 +185,12 @@ class Members:
 
 
 def subscribed_topics(members: Iterable[ClassicMember], protocol: str) -> frozenset[str] | None:
-    """The topics that consumers subscribe to; None when their metadata is not a subscription."""
+    """The topics that consumers subscribe to; None if their metadata is not a subscription."""
     topics: set[str] = set()
     for member in members:
         data = member.metadata(protocol)
         try:
-            # Newer versions only add fields at the end, so any version reads as the one we know.
+            # Newer versions only add fields at the end, so all can be read as the known version.
             version = int.from_bytes(data[:2], "big", signed=True)
             if version < 0 or len(data) < 2:
                 return None

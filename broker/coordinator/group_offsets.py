@@ -1,4 +1,4 @@
-"""GroupOffsets: offsets of groups, committed, found and deleted; in memory and in the log."""
+"""GroupOffsets: commits, finds and deletes offsets of groups, in memory and in the log."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Codes = list[ErrorCode]
 
 @dataclass(frozen=True, slots=True)
 class CommittingMember:
-    """The group that commits offsets, and the member that does it: epoch -1 for none."""
+    """The group that commits offsets, and its member; epoch -1 for no member."""
 
     group_id: str
     member_id: str
@@ -32,7 +32,7 @@ class CommittingMember:
 
 @dataclass(slots=True)
 class NewOffset:
-    """An offset to be committed; the topic is None if no topic has the id that was given."""
+    """An offset to be committed; the topic is None if no topic has the given id."""
 
     topic: str | None
     partition: int
@@ -42,7 +42,7 @@ class NewOffset:
 
 
 class GroupOffsets:
-    """Commits and deletes offsets: what is in the store is in the log."""
+    """Commits and deletes offsets: the store always matches the log."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class GroupOffsets:
         find_group: Callable[[str], Group | None],
         open_simple: Callable[[str], None],
     ) -> None:
-        """`open_simple` makes a group that only has offsets, unless there is one."""
+        """`open_simple` creates a group that only has offsets, unless it exists."""
         self._metadata_bytes_max = metadata_bytes_max
         self._clock = clock
         self._log = log
@@ -73,9 +73,9 @@ class GroupOffsets:
         retention_ms: int = -1,
         producer: ProducerIdentity | None = None,
     ) -> Codes | Pending[Codes]:
-        """Commit offsets, those of a producer as part of its transaction; a code for each.
+        """Commit offsets, those of a producer in its transaction; returns a code for each.
 
-        A partition that cannot be committed is refused alone.
+        A refused partition does not affect the others.
         """
         codes, accepted = self._check(offsets, retention_ms)
         refused = self._refuse(committer, transactional=producer is not None)
@@ -88,7 +88,7 @@ class GroupOffsets:
         return self._log.answer_when_durable(written, codes, failed=lambda: failed)
 
     def _refuse(self, committer: CommittingMember, *, transactional: bool) -> ErrorCode:
-        """Why this member may not commit, if so."""
+        """The reason why this member may not commit, or None."""
         group = self._find_group(committer.group_id)
         if group is None:
             if committer.epoch < 0:
@@ -103,14 +103,14 @@ class GroupOffsets:
             if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
                 group.keep_alive(committer.member_id)
         elif not transactional and group.members and not committer.knows_epochs:
-            # Older versions cannot say which epoch they mean.
+            # Older versions do not distinguish the kinds of epochs.
             return ErrorCode.UNSUPPORTED_VERSION
         return ErrorCode.NONE
 
     def _check(
         self, offsets: Sequence[NewOffset], retention_ms: int
     ) -> tuple[Codes, dict[TopicPartition, CommittedOffset]]:
-        """A code for each offset, and those that are to be written."""
+        """An error code for each offset, and the offsets to write."""
         now_ms = self._clock.now_ms()
         expiry_ms = now_ms + retention_ms if retention_ms >= 0 else NO_EXPIRY
         codes: Codes = []
@@ -140,7 +140,7 @@ class GroupOffsets:
         offsets: dict[TopicPartition, CommittedOffset],
         producer: ProducerIdentity | None,
     ) -> tuple[ErrorCode, Written | None]:
-        """One batch for all partitions; the store changes only when it is in the log."""
+        """One batch for all partitions; the store changes only when the batch is in the log."""
         if not offsets:
             return ErrorCode.NONE, None
         records = [
@@ -166,7 +166,7 @@ class GroupOffsets:
     # --- find ---------------------------------------------------------------------------------
 
     def refuse_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
-        """Why a member may not ask for the group's offsets, if so; None and -1: no member."""
+        """The reason why a member may not read offsets, or None; None and -1: no member."""
         group = self._find_group(group_id)
         if not isinstance(group, ConsumerGroup) or (member_id is None and epoch < 0):
             return ErrorCode.NONE
@@ -190,7 +190,7 @@ class GroupOffsets:
     # --- delete -------------------------------------------------------------------------------
 
     def delete(self, group_id: str, partitions: Sequence[TopicPartition]) -> Codes | Pending[Codes]:
-        """Forget offsets of topics that no member subscribes to; a code for each partition."""
+        """Delete offsets of topics that no member subscribes to; a code for each partition."""
         group = self._find_group(group_id)
         if group is None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -218,7 +218,7 @@ class GroupOffsets:
         return ErrorCode.NONE
 
     def forget(self, group_id: str, partitions: Iterable[TopicPartition]) -> Written | None:
-        """Delete offsets, on disk first."""
+        """Delete offsets, first on disk."""
         gone = list(partitions)
         if not gone:
             return None
@@ -229,7 +229,7 @@ class GroupOffsets:
         return written
 
 
-# What an append says -> what clients of offsets know.
+# Error codes of an append -> the codes that clients of offsets know.
 APPEND_ERRORS = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
@@ -260,7 +260,7 @@ NEVER_MS = 2**63 - 1
 
 
 def _expiry_base(group: Group) -> Callable[[str, CommittedOffset], int] | None:
-    """From when on an offset gets old; None when the group's offsets do not."""
+    """The time from which an offset ages; None if the group's offsets do not expire."""
     if isinstance(group, ClassicGroup) and group.protocol_type is not None:
         if group.state is GroupState.EMPTY:
             since_ms = group.state_since_ms

@@ -1,4 +1,4 @@
-"""Records of __consumer_offsets: which kinds there are, and groups to and from them.
+"""Records of __consumer_offsets: their kinds, and their conversion from and to groups.
 
     kind  key                                value (version we write)
     0, 1  group, topic, partition            a committed offset (3; 1 if it expires by itself)
@@ -7,9 +7,9 @@
     5     group, member                      a member's subscription (0)
     6     group                              the target assignment's epoch (0)
     7     group, member                      a member's target (0)
-    8     group, member                      what a member has (0)
+    8     group, member                      a member's current assignment (0)
 
-Kinds 4 (topics of a group) and 16 (what patterns match) are derived here, so they are neither
+Kinds 4 (topics of a group) and 16 (matches of patterns) are derived here, so they are neither
 written nor read. A null value deletes.
 """
 
@@ -85,7 +85,7 @@ def record(key: object, value: object | None) -> CoordinatorRecord:
 def decode_record(
     key: bytes | memoryview | None, value: bytes | memoryview | None
 ) -> tuple[object, object | None] | None:
-    """Key and value as messages; None for kinds without meaning here; MalformedMessage if bad."""
+    """Key and value as messages; None for unused kinds; MalformedMessage if invalid."""
     if key is None:
         raise MalformedMessage("record has no key")
     kind = read_prefix(key)
@@ -110,7 +110,7 @@ def decode_record(
 def offset_record(
     group_id: str, partition: TopicPartition, offset: CommittedOffset
 ) -> CoordinatorRecord:
-    """A committed offset as the log has it."""
+    """A committed offset, as stored in the log."""
     value = OffsetCommitValue(
         offset=offset.offset,
         leader_epoch=offset.leader_epoch,
@@ -122,12 +122,12 @@ def offset_record(
 
 
 def offset_tombstone(group_id: str, partition: TopicPartition) -> CoordinatorRecord:
-    """The end of a committed offset."""
+    """The tombstone of a committed offset."""
     return record(OffsetCommitKey(group_id, *partition), None)
 
 
 def replayed_offset(value: OffsetCommitValue, log_offset: int) -> CommittedOffset:
-    """A committed offset as it was read back."""
+    """A committed offset, as read back from the log."""
     return CommittedOffset(
         offset=value.offset,
         leader_epoch=value.leader_epoch,
@@ -169,7 +169,7 @@ def classic_group_record(
 
 
 def replay_classic_group(group: ClassicGroup, value: GroupMetadataValue) -> None:
-    """Become what the record says; sessions of the members start now."""
+    """Apply a record to the group; sessions of the members start now."""
     group.protocol_type = value.protocol_type or None
     group.generation = value.generation
     group.protocol = value.protocol
@@ -198,7 +198,7 @@ def _classic_member(value: MemberMetadata, protocol: str) -> ClassicMember:
 
 
 def consumer_group_records(group: ConsumerGroup) -> list[CoordinatorRecord]:
-    """What changed since the group was last written."""
+    """The records for all changes since the group was last written."""
     changes, group_id = group.changes, group.group_id
     records: list[CoordinatorRecord] = []
     for member_id in sorted(changes.removed - group.members.keys()):
@@ -227,7 +227,7 @@ def consumer_group_records(group: ConsumerGroup) -> list[CoordinatorRecord]:
 
 
 def consumer_group_tombstones(group: ConsumerGroup) -> list[CoordinatorRecord]:
-    """Delete all that is on disk of a group."""
+    """The tombstones for all records of a group."""
     group_id = group.group_id
     records: list[CoordinatorRecord] = []
     for member_id in sorted(group.changes.removed | group.members.keys()):
@@ -272,7 +272,7 @@ def _holding_value(holding: Holding) -> ConsumerGroupCurrentMemberAssignmentValu
 
 
 def replay_consumer_record(group: ConsumerGroup, key: object, value: object | None) -> None:
-    """Take over one record of kinds 3 to 8."""
+    """Apply one record of kinds 3 to 8."""
     match key, value:
         case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
             group.epoch = value.epoch
@@ -315,7 +315,7 @@ def _replay_member(
 def _replay_holding(
     group: ConsumerGroup, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue
 ) -> None:
-    # Compaction may put this before the record that says who the member is.
+    # Compaction may put this before the record with the member's subscription.
     member = group.members.setdefault(member_id, ConsumerMember(member_id))
     try:
         state = MemberState(value.state)

@@ -1,4 +1,4 @@
-"""GroupReplay: groups and offsets as the records of __consumer_offsets tell them."""
+"""GroupReplay: restores groups and offsets from the records of __consumer_offsets."""
 
 from collections.abc import Callable
 
@@ -23,12 +23,12 @@ from broker.protocol.messages.group_records import (
 
 
 class GroupReplay:
-    """What the records say, one after the other; of classic groups the last one counts."""
+    """Applies the records in order; of a classic group only the last record counts."""
 
     def __init__(
         self, store: OffsetStore, log: InternalLog, new_consumer: Callable[[str], ConsumerGroup]
     ) -> None:
-        """Nothing taken yet; offsets go straight into the store."""
+        """Nothing is applied yet; offsets go directly into the store."""
         self.classic: dict[str, GroupMetadataValue] = {}
         self.consumer: dict[str, ConsumerGroup] = {}
         self._store = store
@@ -37,7 +37,7 @@ class GroupReplay:
         self._latest: dict[bytes, tuple[int, Record]] = {}
 
     def take(self, batch: ReplayedBatch) -> None:
-        """Take over one batch; a record that is not what it should be is logged and skipped."""
+        """Apply one batch; an invalid record is logged and skipped."""
         header = batch.header
         if header.is_control or header.is_transactional:
             self.settle()
@@ -53,12 +53,12 @@ class GroupReplay:
         latest = self._latest
         for item in batch.records:
             key = item.key or b""
-            # Taken out first, so that the order is that of the last record of each key.
+            # Removed first, so that the order is that of the last record of each key.
             latest.pop(key, None)
             latest[key] = (batch.partition, item)
 
     def settle(self) -> None:
-        """Take over what waits: of many records with one key only the last one is looked at."""
+        """Apply the deferred records: of many records with one key, only the last one."""
         waiting, self._latest = self._latest, {}
         for partition, item in waiting.values():
             try:

@@ -1,8 +1,8 @@
-"""GroupCoordinator: all groups and their offsets, kept in __consumer_offsets.
+"""GroupCoordinator: all groups and their offsets, stored in __consumer_offsets.
 
-The groups decide (group.py, consumer_group.py), this writes down what they decide, calls them when
-their time is up, and reads everything back at the start. An answer leaves only when what it says is
-as safe as `durability` asks.
+The groups decide (group.py, consumer_group.py). The coordinator writes their decisions to the log,
+calls them at their deadlines, and restores them at the start. A response is sent only when the
+state that it contains is as durable as `durability` requires.
 """
 
 import logging
@@ -70,7 +70,7 @@ TICK_RETRY_MS = 1_000
 
 
 class GroupCoordinator:
-    """Answers every request about groups and offsets."""
+    """Handles all requests about groups and offsets."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class GroupCoordinator:
         timers: Timers,
         topics: TopicCatalog,
     ) -> None:
-        """No groups; `load` reads them back."""
+        """No groups; `load` restores them."""
         clock = self._clock = machine.clock
         self._machine = machine
         self._timers = timers
@@ -137,14 +137,14 @@ class GroupCoordinator:
         if group is None:
             group = self._new_classic(group_id)
         answer = group.join(asked)
-        # A group whose first join is refused never was.
+        # A group whose first join is refused is not created.
         if isinstance(answer, Pending) or answer.error is ErrorCode.MEMBER_ID_REQUIRED:
             self._groups[group_id] = group
         self._arm(group)
         return answer
 
     def sync(self, group_id: str, asked: Sync) -> SyncResult | Pending[SyncResult]:
-        """A member asks for its work."""
+        """A member requests its assignment."""
         group, error = self._classic(group_id)
         if group is None:
             return SyncResult(error)
@@ -158,14 +158,14 @@ class GroupCoordinator:
         """A member is alive."""
         group, error = self._classic(group_id)
         if group is not None:
-            # The timer stays as it is: it finds the later deadline when it fires.
+            # The timer is not changed: it finds the later deadline when it fires.
             error = group.heartbeat(member_id, instance_id, generation)
         return error
 
     def leave(
         self, group_id: str, members: Iterable[tuple[str, str | None]]
     ) -> list[ErrorCode] | Pending[list[ErrorCode]]:
-        """Members go, each named by its id or its instance id; a code for each."""
+        """Members leave, each identified by its id or its instance id; returns a code for each."""
         group = self._groups.get(group_id)
         codes = [_leave(group, member_id, instance_id) for member_id, instance_id in members]
         written = None
@@ -215,7 +215,7 @@ class GroupCoordinator:
     def consumer_heartbeat(
         self, group_id: str, asked: Heartbeat
     ) -> HeartbeatResult | Pending[HeartbeatResult]:
-        """A member of a consumer group joins, lives or leaves; a refusal is a BrokerError."""
+        """A member of a consumer group joins, stays or leaves; a refusal is a BrokerError."""
         group, conversion = self._consumer_group(group_id, asked)
         if asked.epoch < JOIN_EPOCH:
             result = group.leave(asked)
@@ -226,7 +226,7 @@ class GroupCoordinator:
         written = self._write_consumer(group, conversion)
         armed = self._armed.get(group_id)
         due_ms = group.deadline_ms(asked.member_id)
-        # Looking at all members at every heartbeat would add up: mostly nothing gets due earlier.
+        # Checking all members at every heartbeat would be expensive: deadlines rarely move earlier.
         if armed is None or due_ms is None or due_ms < armed.due_ms:
             self._arm(group)
         return self._log.answer_when_durable(written, result)
@@ -234,7 +234,7 @@ class GroupCoordinator:
     def _consumer_group(
         self, group_id: str, asked: Heartbeat
     ) -> tuple[ConsumerGroup, list[CoordinatorRecord]]:
-        """The group, new if necessary, and what ends the classic group it was."""
+        """The group, created if necessary, and tombstones of the classic group it replaces."""
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group, []
@@ -254,7 +254,7 @@ class GroupCoordinator:
         )
 
     def match_pattern(self, text: str) -> Iterator[None]:
-        """Match all topics with a pattern bit by bit, before a member subscribes to it."""
+        """Match all topics with a pattern in steps, before a member subscribes to it."""
         return self._matches.prepare(text)
 
     def _write_consumer(
@@ -276,17 +276,17 @@ class GroupCoordinator:
         return list_groups(groups, states, types)
 
     def describe_classic(self, group_id: str) -> ClassicGroupDescription:
-        """A classic group; GROUP_ID_NOT_FOUND for what is not one."""
+        """A classic group; GROUP_ID_NOT_FOUND for any other group."""
         return describe_classic(group_id, self._groups.get(group_id))
 
     def describe_consumer(self, group_id: str) -> ConsumerGroupDescription:
-        """A consumer group; GROUP_ID_NOT_FOUND for what is not one."""
+        """A consumer group; GROUP_ID_NOT_FOUND for any other group."""
         return describe_consumer(group_id, self._groups.get(group_id))
 
     def delete(self, group_ids: Iterable[str]) -> Parts[list[ErrorCode] | Pending[list[ErrorCode]]]:
-        """Delete groups without members, with their offsets; a code for each.
+        """Delete groups without members, with their offsets; returns a code for each.
 
-        One group after the other, and of one with many offsets some at a time.
+        Groups are deleted one after the other, and many offsets of a group in steps.
         """
         codes: list[ErrorCode] = []
         written: dict[Partition, Written] = {}
@@ -314,7 +314,7 @@ class GroupCoordinator:
         return self._answer_when_all_durable(list(written.values()), codes)
 
     def _forget_most(self, group: Group) -> Parts[None]:
-        """Offsets of a group that goes, until few are left; it may live again meanwhile."""
+        """Delete most offsets of a deleted group in steps; it may be used again meanwhile."""
         offsets = self._store.partitions(group.group_id)
         while len(offsets) > FORGOTTEN_AT_ONCE_MAX:
             self.offsets.forget(group.group_id, list(offsets)[:FORGOTTEN_AT_ONCE_MAX])
@@ -324,7 +324,7 @@ class GroupCoordinator:
             offsets = self._store.partitions(group.group_id)
 
     def _answer_when_all_durable(self, written: list[Written], answer: R) -> R | Pending[R]:
-        """Groups are in several partitions: wait for all of them."""
+        """The groups are in several partitions: wait for all of them."""
         pending: Pending[R] = Pending()
         remaining = len(written) + 1
 
@@ -377,11 +377,11 @@ class GroupCoordinator:
     # --- offsets ------------------------------------------------------------------------------
 
     def complete_transaction(self, producer: ProducerIdentity, commit: bool) -> None:
-        """The transaction's marker is in __consumer_offsets: its offsets count, or never will."""
+        """The transaction's marker is in __consumer_offsets: apply its offsets or drop them."""
         self._store.complete(producer.producer_id, commit=commit, concerns=lambda _: True)
 
     def _open_simple(self, group_id: str) -> None:
-        """Make a group that only has offsets, unless there is one."""
+        """Create a group that only has offsets, unless it exists."""
         if group_id not in self._groups:
             self._groups[group_id] = self._new_classic(group_id)
 
@@ -424,7 +424,7 @@ class GroupCoordinator:
             due_ms = group.next_deadline_ms()
         armed = self._armed.get(group_id)
         if armed is not None:
-            # A timer that comes too early finds the later deadline and is set again.
+            # A timer that fires too early finds the later deadline and is scheduled again.
             if due_ms is not None and armed.due_ms <= due_ms:
                 return
             armed.cancel()
@@ -441,7 +441,7 @@ class GroupCoordinator:
         return empty and not self._store.has_offsets(group.group_id)
 
     def _tick(self, group_id: str) -> None:
-        """A deadline has come: of the group that has this id now, which may be another one."""
+        """Handle a deadline of the group that now has this id, which may be another one."""
         self._armed.pop(group_id, None)
         group = self._groups.get(group_id)
         if group is None:
@@ -462,7 +462,7 @@ class GroupCoordinator:
                 logger.error('group "%s" cannot be saved: %s', group.group_id, error)
 
     def expire_offsets(self) -> Parts[None]:
-        """Forget offsets past their retention, and groups that have nothing left."""
+        """Delete offsets past their retention, and groups that have nothing left."""
         now_ms = self._clock.now_ms()
         for group in list(self._groups.values()):
             yield
@@ -479,13 +479,13 @@ class GroupCoordinator:
                     self._delete(group)
             except (BrokerError, StorageError) as error:
                 logger.error('offsets of "%s" cannot be expired: %s', group.group_id, error)
-            except Exception:  # of this group; the others' offsets expire all the same
+            except Exception:  # the offsets of the other groups are still expired
                 logger.exception('offsets of "%s" cannot be expired', group.group_id)
 
     # --- start --------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read all groups and offsets back; from now on old offsets expire."""
+        """Restore all groups and offsets, and start the expiration of offsets."""
         replay = GroupReplay(self._store, self._log, self._new_consumer)
         for batch in self._log.replay():
             replay.take(batch)
@@ -514,7 +514,7 @@ class GroupCoordinator:
 
 
 def _restores(group_id: str, restore: Callable[[], None]) -> bool:
-    """Restore a group; one that cannot be, because its records are bad, is left out."""
+    """Restore a group; one with invalid records is skipped."""
     try:
         restore()
     except Exception:

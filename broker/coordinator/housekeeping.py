@@ -14,7 +14,7 @@ from broker.timers import Timers
 logger = logging.getLogger(__name__)
 
 TIMER_WAIT_MS = 60_000
-# Settings may ask for pauses longer than threads can wait; this one is practically endless.
+# Settings may request waits longer than threads support; this one is practically endless.
 PAUSE_MS_MAX = 30 * 24 * 3_600_000
 FLUSH_CHECK_MS = 1_000
 
@@ -32,7 +32,7 @@ class Housekeeping:
         topics: TopicCatalog,
         lock: concurrency.RLock,
     ) -> None:
-        """No threads before `start`."""
+        """No thread starts before `start`."""
         self._config = config
         self._clock = clock
         self._timers = timers
@@ -81,7 +81,7 @@ class Housekeeping:
     def _run_timers(self) -> None:
         while not self._stopping:
             self._timers.wait_until_due(TIMER_WAIT_MS)
-            # One at a time: requests need not wait until all of many are done.
+            # One at a time: requests need not wait for all timers that are due.
             while not self._stopping and self._run_next_timer():
                 pass
 
@@ -99,12 +99,12 @@ class Housekeeping:
             self._guarded(job)
 
     def _clean(self) -> None:
-        """Compact as long as there is a log that is worth it."""
+        """Compact while there is a log that needs it."""
         while not self._stopping and self._storage.compact_one():
             pass
 
     def _guarded(self, job: Callable[[], object]) -> None:
-        # A job that fails, for example on a full disk, is tried again when its time comes.
+        # A job that fails, for example on a full disk, runs again at its next time.
         try:
             job()
         except Exception:

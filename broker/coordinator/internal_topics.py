@@ -1,8 +1,8 @@
-"""The coordinators' own logs: where a key belongs, appending records to it, reading them all back.
+"""The coordinators' own logs: the partition of a key, appending records, replaying all of them.
 
 A coordinator's record is `key = int16 kind + message`, `value = int16 version + message` or null (a
-tombstone). Which partition holds a group or a transactional id follows from its name alone, with
-Java's string hash, so that Kafka's tools find it where they expect it.
+tombstone). The partition of a group or a transactional id depends only on its name, through
+Java's string hash, so that Kafka's tools find it in the expected partition.
 """
 
 import logging
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 SKIPPED_SHOWN_MAX = 20  # of one topic, each with its offset; the others are only counted
 READ_BYTES = 4 * 1024 * 1024
-CHUNK_BYTES = 256 * 1024  # where records need not be in one batch, this is enough for one
+CHUNK_BYTES = 256 * 1024  # the size of one batch where records may be in several
 HEADER_BYTES = 61
 PREFIX = Struct(">h")
 
@@ -38,7 +38,7 @@ CoordinatorRecord = tuple[bytes, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Where a coordinator's batch went."""
+    """The position of a coordinator's batch."""
 
     partition: Partition
     last_offset: int
@@ -46,7 +46,7 @@ class Written:
 
 @dataclass(slots=True)
 class ReplayedBatch:
-    """One batch of a coordinator's log, as it is read back at the start."""
+    """One batch of a coordinator's log, as replayed at the start."""
 
     partition: int
     header: BatchHeader
@@ -68,7 +68,7 @@ def java_hash(text: str) -> int:
 def partition_for(key: str, count: int) -> int:
     """The partition that holds a group's or a transactional id's state."""
     found = java_hash(key)
-    # The smallest int has no absolute value in Java; Kafka takes zero for it.
+    # The smallest int has no absolute value in Java; Kafka uses zero instead.
     return 0 if found == INT_MIN else abs(found) % count
 
 
@@ -80,7 +80,7 @@ def prefixed(number: int, body: object, version: int | None = None) -> bytes:
 
 
 def read_prefix(data: bytes | memoryview) -> int:
-    """The int16 before a key or value; -1 when there are no two bytes."""
+    """The int16 before a key or value; -1 if there are fewer than two bytes."""
     return int(PREFIX.unpack_from(data)[0]) if len(data) >= PREFIX.size else -1
 
 
@@ -95,9 +95,9 @@ class InternalLog:
         topics: TopicCatalog,
         clock: Clock,
     ) -> None:
-        """Nothing is made before the first append, then with so many partitions."""
+        """Creates nothing before the first append, which creates this number of partitions."""
         self.topic = topic
-        # A setting changed after the topic was made must not move what is in it.
+        # A setting that is changed later must not change the partitions of existing keys.
         made = topics.get(topic)
         self.partition_count = partition_count if made is None else made.partition_count
         self._topics = topics
@@ -106,14 +106,14 @@ class InternalLog:
         self.skipped = 0  # records and batches that could not be read, since the start
 
     def skip(self, partition: int, offset: int, reason: object) -> None:
-        """Report a record or batch that is left out: one of them must not stop a start."""
+        """Report a record or batch that is skipped: it must not prevent a start."""
         self.skipped += 1
         if self.skipped <= SKIPPED_SHOWN_MAX:
             where = f'topic "{self.topic}" partition {partition} offset {offset}'
             logger.warning("skipped a bad record at %s: %s", where, reason)
 
     def report_skipped(self) -> None:
-        """Say how many records a replay left out, if any."""
+        """Log how many records a replay skipped, if any."""
         if self.skipped:
             logger.error(
                 'topic "%s": %d records could not be read and were skipped',
@@ -132,7 +132,7 @@ class InternalLog:
         *,
         producer: ProducerIdentity | None = None,
     ) -> Written:
-        """Append records as one batch; with a producer they are part of its transaction."""
+        """Append records as one batch; with a producer, as part of its transaction."""
         now_ms = self._clock.now_ms()
         batch = encode_batch(
             ((key, value, (), now_ms) for key, value in records),
@@ -152,7 +152,7 @@ class InternalLog:
         return Written(found, appended.last_offset)
 
     def log(self, partition: int) -> PartitionLog | None:
-        """The partition's log, if the topic was ever written."""
+        """The partition's log, if it was ever written."""
         found = self._partitions.get(TopicPartition(self.topic, partition))
         return None if found is None else found.log
 
@@ -175,15 +175,15 @@ class InternalLog:
         callback: Callable[[], None],
         failed: Failed = unanswered,
     ) -> None:
-        """Call back once the batch is as safe as `durability` asks, or when the disk failed."""
+        """Call back when the batch is durable (see `durability`), or when the disk fails."""
         written.partition.when_written(written.last_offset + 1, callback, failed)
 
     def answer_when_durable(
         self, written: Written | None, answer: T, failed: Callable[[], T] | None = None
     ) -> T | Pending[T]:
-        """The answer itself, or one that comes when what was written is durable.
+        """The response, or a pending one that completes when the write is durable.
 
-        What `failed` makes is answered if the disk fails; without it the client's time runs out.
+        If the disk fails, the result of `failed` is the response; without it the request times out.
         """
         if written is None:
             return answer

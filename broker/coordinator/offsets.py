@@ -1,4 +1,4 @@
-"""OffsetStore: what groups have committed, and what transactions will commit. In memory."""
+"""OffsetStore: committed offsets of groups, and pending ones of transactions. In memory."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,14 +18,14 @@ class CommittedOffset:
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int = NO_EXPIRY
-    log_offset: int = -1  # where it stands in __consumer_offsets: which of two is the newer
+    log_offset: int = -1  # its offset in __consumer_offsets: the larger one is newer
 
 
 Offsets = dict[TopicPartition, CommittedOffset]
 
 
 class OffsetStore:
-    """Committed offsets by group and partition; pending ones by producer as well."""
+    """Committed offsets by group and partition; pending ones also by producer."""
 
     def __init__(self) -> None:
         self._committed: dict[str, Offsets] = {}
@@ -33,15 +33,15 @@ class OffsetStore:
         self._unstable: dict[str, Counter[TopicPartition]] = {}
 
     def groups(self) -> list[str]:
-        """Groups that have offsets, pending ones included."""
+        """The groups with offsets, including pending ones."""
         return sorted(self._committed.keys() | self._unstable.keys())
 
     def get(self, group_id: str, partition: TopicPartition) -> CommittedOffset | None:
-        """What the group has committed for a partition."""
+        """The committed offset of a group for a partition."""
         return self._committed.get(group_id, {}).get(partition)
 
     def committed(self, group_id: str) -> Offsets:
-        """All that a group has committed."""
+        """All committed offsets of a group."""
         return self._committed.get(group_id, {})
 
     def __iter__(self) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:
@@ -51,24 +51,24 @@ class OffsetStore:
                 yield group_id, partition, offset
 
     def has_offsets(self, group_id: str) -> bool:
-        """Whether anything is committed or will be."""
+        """Whether the group has offsets, including pending ones."""
         return group_id in self._committed or group_id in self._unstable
 
     def is_unstable(self, group_id: str, partition: TopicPartition) -> bool:
-        """Whether a transaction that is not over has an offset for the partition."""
+        """Whether an open transaction has an offset for the partition."""
         counts = self._unstable.get(group_id)
         return counts is not None and counts[partition] > 0
 
     def put(self, group_id: str, partition: TopicPartition, offset: CommittedOffset) -> None:
-        """Commit."""
+        """Commit an offset."""
         self._committed.setdefault(group_id, {})[partition] = offset
 
     def partitions(self, group_id: str) -> set[TopicPartition]:
-        """Partitions the group has an offset of, pending ones included."""
+        """The partitions with offsets of the group, including pending ones."""
         return self.committed(group_id).keys() | self._unstable.get(group_id, Counter()).keys()
 
     def delete(self, group_id: str, partition: TopicPartition) -> None:
-        """Forget what is committed for a partition, and what transactions would commit."""
+        """Delete the committed offset of a partition, and pending ones."""
         offsets = self._committed.get(group_id, {})
         offsets.pop(partition, None)
         if not offsets:
@@ -87,7 +87,7 @@ class OffsetStore:
     def put_pending(
         self, producer_id: int, group_id: str, partition: TopicPartition, offset: CommittedOffset
     ) -> None:
-        """To be committed when the producer's transaction is."""
+        """Add an offset that is committed with the producer's transaction."""
         offsets = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
         if partition not in offsets:
             self._unstable.setdefault(group_id, Counter())[partition] += 1
@@ -96,14 +96,14 @@ class OffsetStore:
     def complete(
         self, producer_id: int, *, commit: bool, concerns: Callable[[str], bool]
     ) -> list[str]:
-        """A transaction is over for the groups it concerns; returns them."""
+        """Apply or drop a transaction's offsets for its groups; returns the groups."""
         groups = self._pending.get(producer_id, {})
         done = [group_id for group_id in groups if concerns(group_id)]
         for group_id in done:
             for partition, offset in groups.pop(group_id).items():
                 self._settle(group_id, partition)
                 current = self.get(group_id, partition)
-                # A plain commit made after this one, before the marker, stands.
+                # A plain commit after this one and before the marker takes precedence.
                 if commit and (current is None or current.log_offset < offset.log_offset):
                     self.put(group_id, partition, offset)
         if not groups:

@@ -1,10 +1,10 @@
-"""Partition: one partition of this broker, between those who ask for it and its log.
+"""Partition: one partition of this broker, between its clients and its log.
 
     FOLLOWER ──lead──> LEADER
 
-Only a leader answers clients and takes records. The broker leads all its partitions as soon as
-their logs are open, and in one epoch, which the data directory keeps; nothing here relies on it.
-Everything is called under the broker's lock.
+Only a leader handles requests of clients and accepts records. The broker leads all its partitions
+as soon as their logs are open, in one epoch, which is stored in the data directory; nothing here
+depends on that. All methods are called under the broker's lock.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,14 +25,14 @@ UNKNOWN_EPOCH = -1
 
 
 class Role(Enum):
-    """What the broker is for a partition."""
+    """The broker's role for a partition."""
 
     FOLLOWER = "follower"
     LEADER = "leader"
 
 
 class RecordPosition(NamedTuple):
-    """A record's offset, with its timestamp, and the leader epoch it was written in."""
+    """A record's offset, its timestamp, and the leader epoch in which it was written."""
 
     offset: int
     timestamp_ms: int
@@ -40,19 +40,19 @@ class RecordPosition(NamedTuple):
 
 
 class Partition:
-    """A role, a leader epoch, and a log of which readers see what is below two offsets."""
+    """A role, a leader epoch, and a log that is visible to readers up to two offsets."""
 
     __slots__ = ("_storage", "log", "role", "topic_partition")
 
     def __init__(self, log: PartitionLog, storage: DataDirectory) -> None:
-        """A follower, until it is asked to lead."""
+        """A follower, until `lead` is called."""
         self.topic_partition = log.topic_partition
         self.log = log
         self.role = Role.FOLLOWER
         self._storage = storage
 
     def lead(self, epoch: int) -> None:
-        """Lead: answer clients, and append records in this epoch."""
+        """Become leader: handle requests of clients, and append records in this epoch."""
         self.role = Role.LEADER
         self.log.leader_epoch = epoch
 
@@ -62,7 +62,7 @@ class Partition:
         return self.log.leader_epoch
 
     def check_leads(self, epoch: int = UNKNOWN_EPOCH) -> None:
-        """Refuse what only a leader does, and a client whose epoch is older or newer than ours."""
+        """Refuse requests that need a leader, and clients with an older or newer epoch."""
         if self.role is not Role.LEADER:
             raise BrokerError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f'partition "{self.topic_partition}" is not led'
@@ -74,28 +74,28 @@ class Partition:
         raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def update_config(self, config: TopicConfig) -> None:
-        """Let changed settings of the topic take effect at once."""
+        """Apply changed settings of the topic immediately."""
         self.log.update_config(config)
 
     # --- offsets ------------------------------------------------------------------------------
 
     @property
     def start_offset(self) -> int:
-        """The first offset that can be read."""
+        """The first readable offset."""
         return self.log.start_offset
 
     @property
     def high_watermark(self) -> int:
-        """The offset that readers may not pass."""
+        """The offset up to which all readers may read."""
         return self.log.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset that read_committed readers may not pass."""
+        """The offset up to which read_committed readers may read."""
         return self.log.last_stable_offset
 
     def limit(self, *, committed: bool) -> int:
-        """The offset that a reader may not pass."""
+        """The offset up to which a reader may read."""
         return self.log.last_stable_offset if committed else self.log.high_watermark
 
     def subscribe(self, callback: Callable[[], None]) -> None:
@@ -109,7 +109,7 @@ class Partition:
     # --- writing ------------------------------------------------------------------------------
 
     def append(self, records: memoryview, *, now_ms: int, facts: RecordFacts | None) -> Appended:
-        """Append a batch of a producer; `facts`, if its records were checked before."""
+        """Append a batch of a producer; `facts` if its records were already checked."""
         return self.log.append(records, origin="client", now_ms=now_ms, facts=facts)
 
     def append_internal(self, batch: bytes, *, now_ms: int) -> Appended:
@@ -117,15 +117,15 @@ class Partition:
         return self.log.append(memoryview(bytearray(batch)), origin="coordinator", now_ms=now_ms)
 
     def is_written(self, offset: int) -> bool:
-        """Whether a record counts as written: it is as safe as `durability` asks."""
+        """Whether a record is as durable as `durability` requires."""
         return self.log.is_written(offset)
 
     def when_written(self, offset: int, callback: Durable, failed: Failed) -> None:
-        """Call back once all records below an offset count as written, or the disk failed."""
+        """Call back when all records below an offset are written, or when the disk fails."""
         self._storage.when_durable(self.log, offset, callback, failed)
 
     def delete_records_before(self, offset: int | None) -> int:
-        """Move the start offset up, None: to the high watermark; returns where it is now."""
+        """Advance the start offset, with None to the high watermark; returns it."""
         if not self.log.config.deletes:
             raise BrokerError(ErrorCode.POLICY_VIOLATION)
         if offset is None:
@@ -137,17 +137,17 @@ class Partition:
     # --- reading ------------------------------------------------------------------------------
 
     def read(self, offset: int, *, bytes_max: int, committed: bool, minimum_one: bool) -> Fetched:
-        """Whole batches from an offset on, as far as the reader may read."""
+        """Whole batches from an offset on, up to the reader's limit."""
         log = self.log
         limit = log.last_stable_offset if committed else log.high_watermark
         return log.read(offset, bytes_max=bytes_max, offset_limit=limit, minimum_one=minimum_one)
 
     def aborted_transactions(self, first: int, last: int) -> list[AbortedTransaction]:
-        """Aborted transactions with records from an offset up to another, not included."""
+        """Aborted transactions with records from an offset up to another, exclusive."""
         return self.log.aborted_transactions(first, last)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int] | None:
-        """The largest epoch up to this one, and where it ends; None for what was never one."""
+        """The largest epoch up to this one and its end offset; None for an unknown epoch."""
         return self.log.end_of_epoch(epoch)
 
     def diverges(self, offset: int, last_epoch: int) -> tuple[int, int] | None:
@@ -166,16 +166,16 @@ class Partition:
     # --- looking up ---------------------------------------------------------------------------
 
     def first_place(self) -> RecordPosition:
-        """Where the partition begins."""
+        """The start of the partition."""
         offset = self.log.start_offset
         return RecordPosition(offset, -1, self.log.epoch_at(offset))
 
     def last_place(self, *, committed: bool) -> RecordPosition:
-        """Where a reader has read everything."""
+        """The end of the partition for a reader."""
         return RecordPosition(self.limit(committed=committed), -1, self.log.leader_epoch)
 
     def place_of_time(self, timestamp_ms: int, *, committed: bool) -> RecordPosition | None:
-        """The first record of a time or later, if the reader may read it."""
+        """The first record at or after a time, if the reader may read it."""
         return self._place(self.log.offset_for_timestamp(timestamp_ms), committed)
 
     def place_of_max_timestamp(self, *, committed: bool) -> RecordPosition | None:
@@ -188,9 +188,9 @@ class Partition:
         return RecordPosition(*found, self.log.epoch_at(found[0]))
 
     def unread_segments(self) -> list[Segment]:
-        """Segments whose files must be read to look up a time."""
+        """The segments whose files must be read to look up a time."""
         return [segment for segment in self.log.segments if not segment.knows_max_timestamp]
 
     def producers(self) -> Sequence[ProducerEntry]:
-        """The producers that wrote lately, and what they have open."""
+        """The producers that wrote recently, and their open transactions."""
         return self.log.producers.entries()

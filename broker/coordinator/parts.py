@@ -1,8 +1,8 @@
-"""Work in parts: a request that asks for much is answered bit by bit, with others in between.
+"""Work in parts: a large request is processed in steps, with other requests in between.
 
-A function that yields is run by `Broker.handle`, which releases the broker's lock now and then
-where it yields; what it knew before may have changed when it resumes. So no request holds the lock
-for long, whatever its size.
+`Broker.handle` runs a function that yields, and releases the broker's lock periodically where it
+yields; the state may have changed when the function resumes. So no request holds the lock for long,
+whatever its size.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ Parts: TypeAlias = Generator[None, None, T]
 
 
 def each(items: Iterable[T], work: Callable[[T], R]) -> Parts[list[R]]:
-    """What the work makes of each item."""
+    """Apply `work` to each item."""
     done = []
     for item in items:
         done.append(work(item))
@@ -24,7 +24,7 @@ def each(items: Iterable[T], work: Callable[[T], R]) -> Parts[list[R]]:
 
 
 def finish(parts: Parts[T]) -> T:
-    """Do all parts at once."""
+    """Run all parts without a pause."""
     while True:
         try:
             next(parts)
@@ -34,6 +34,6 @@ def finish(parts: Parts[T]) -> T:
 
 
 def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """The items in runs of at most so many."""
+    """The items in runs of at most `size`."""
     for start in range(0, len(items), size):
         yield items[start : start + size]

@@ -1,9 +1,9 @@
-"""Producer ids: each is given out once, also over restarts.
+"""Producer ids: each is assigned once, also across restarts.
 
     producer-ids    the first id that was never reserved, as a decimal number and a line feed
 
-Ids are reserved in blocks: the file moves past a block before its first id is given out, so a crash
-wastes the rest of a block and reuses nothing.
+Ids are reserved in blocks: the file is advanced past a block before its first id is assigned, so a
+crash wastes the rest of a block but never assigns an id twice.
 """
 
 import logging
@@ -17,7 +17,7 @@ from broker.files import FileSystem
 
 FILE_NAME = "producer-ids"
 BLOCK_SIZE = 1000
-SPARE_MIN = 500  # with fewer left the next block is reserved
+SPARE_MIN = 500  # with fewer left, the next block is reserved
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def _at_once(job: Callable[[], object]) -> None:
 
 
 class ProducerIds:
-    """Gives out producer ids."""
+    """Assigns producer ids."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ProducerIds:
         files: FileSystem | None = None,
         in_background: Background = _at_once,
     ) -> None:
-        """Ids of the broker whose data is in the directory; nothing is reserved yet."""
+        """Ids of the broker with this data directory; nothing is reserved yet."""
         self._path = os.path.join(directory, FILE_NAME)
         self._files = files or FileSystem()
         self._in_background = in_background
@@ -46,10 +46,10 @@ class ProducerIds:
         self._next = 0
         self._reserved_end = 0
         self._is_reserving = False  # in the background
-        self._failure: BrokerError | None = None  # of the last attempt there
+        self._failure: BrokerError | None = None  # of the last reservation in the background
 
     def load(self) -> None:
-        """Continue after the last block that was reserved, and reserve the next one."""
+        """Continue after the last reserved block, and reserve the next one."""
         data = self._files.read_file(self._path)
         if data is not None:
             self._next = self._reserved_end = self._parsed(data)
@@ -67,21 +67,21 @@ class ProducerIds:
             ) from None
 
     def skip_past(self, producer_id: int) -> None:
-        """Never give out this id or a lower one: it is in use, whatever the file says."""
+        """Never assign this id or a lower one: it is in use, whatever the file contains."""
         self._next = max(self._next, producer_id + 1)
         self._reserve_at_start()
 
     def _reserve_at_start(self) -> None:
-        """Now, where no request waits: the first producer must not wait for the disk."""
+        """Reserve now, while no request waits: the first producer must not wait for the disk."""
         if self._next >= self._reserved_end:
-            with suppress(BrokerError):  # the first request for an id tries again
+            with suppress(BrokerError):  # the first request for an id retries
                 self._reserve(self._next + BLOCK_SIZE)
 
     def next(self) -> int:
-        """An id that was never used before.
+        """An id that was never assigned before.
 
         The broker calls it under its lock, so it never waits for the disk: the next block is
-        reserved before this one is used up, and producers try again if there is none yet.
+        reserved before this one is used up, and producers retry if none is available yet.
         """
         if self._next + SPARE_MIN >= self._reserved_end and not self._is_reserving:
             self._is_reserving = True

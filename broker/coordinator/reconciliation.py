@@ -1,9 +1,9 @@
-"""How a member gets from what it has to what it should have (KIP-848). Pure.
+"""How a member moves from its current to its target assignment (KIP-848). Pure.
 
-A partition never has two owners: a member first gives up what it must, and says so by leaving it
-out of the partitions it reports as its own; only then may another take it.
+A partition never has two owners: a member first revokes partitions, and confirms this by omitting
+them from its reported partitions; only then can another member own them.
 
-    STABLE ──target moved──> UNREVOKED_PARTITIONS ──member reports them gone──┐
+    STABLE ──target moved──> UNREVOKED_PARTITIONS ──member has revoked them───┐
       ^  ^                       (stays in its epoch, session of rebalance)   │
       │  └──────────nothing to give up: target epoch at once──────────────────┤
       │                                                                       v
@@ -18,7 +18,7 @@ from broker.coordinator.assignors import NOTHING, Partition, Partitions
 
 
 class MemberState(IntEnum):
-    """States by the numbers of __consumer_offsets."""
+    """States, by their numbers in __consumer_offsets."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -27,7 +27,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a member has: its epoch, its partitions, and those it still has to give up."""
+    """A member's epoch, its partitions, and those that it still has to revoke."""
 
     epoch: int = 0
     previous_epoch: int = 0
@@ -37,13 +37,13 @@ class Holding:
 
     @property
     def claimed(self) -> Partitions:
-        """Partitions that no other member may own now."""
+        """The partitions that no other member may own now."""
         return self.assigned | self.revoking
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a member should have, in which epoch of the group's assignment."""
+    """A member's target assignment, and the assignment epoch that it belongs to."""
 
     epoch: int
     partitions: Partitions
@@ -56,7 +56,7 @@ def reconcile(
     owned: Partitions | None,
     is_free: Callable[[Partition], bool],
 ) -> Holding:
-    """The next step towards the target; `owned` is what the member reports, None: nothing new."""
+    """The next step towards the target; `owned` are the reported partitions, None: unchanged."""
     if holding.state is MemberState.STABLE and holding.epoch == target.epoch:
         return holding
     if holding.state is MemberState.UNREVOKED_PARTITIONS and (

@@ -1,11 +1,11 @@
 """TopicPattern: regular expressions over names, in RE2's syntax, matched in linear time.
 
-Patterns come from clients and are matched under the broker's lock, so that the work must be small
-whatever they are: RE2 needs at most (size of the pattern) times (length of the name), and both are
-bounded. Kafka matches them with RE2, too. A name must match as a whole.
+Patterns come from clients and are matched under the broker's lock, so every match must be cheap:
+RE2 needs at most (size of the pattern) times (length of the name), and both are limited. Kafka also
+uses RE2. A name must match as a whole.
 
-A large pattern can still need milliseconds for a long name. `PatternMatches` remembers what it has
-matched, and matches many names one by one, with others in between.
+A large pattern can still need milliseconds for a long name. `PatternMatches` caches matches, and
+matches many names one by one, with other requests in between.
 """
 
 from collections import OrderedDict
@@ -16,13 +16,13 @@ from broker.errors import BrokerError, ErrorCode
 from broker.linear_patterns import LinearPattern, PatternError
 
 TEXT_LENGTH_MAX = 2000
-MEMORY_BYTES = 64 * 1024  # of a compiled pattern; it bounds the time, too
+MEMORY_BYTES = 64 * 1024  # of a compiled pattern; it also limits the time
 
-PATTERNS_MAX = 200  # whose matches are remembered
+PATTERNS_MAX = 200  # patterns with cached matches
 
 
 class TopicPattern:
-    """A compiled pattern; one that cannot be compiled raises INVALID_REGULAR_EXPRESSION."""
+    """A compiled pattern; INVALID_REGULAR_EXPRESSION if it cannot be compiled."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -43,33 +43,33 @@ class TopicPattern:
 @dataclass(slots=True)
 class _Matched:
     pattern: TopicPattern
-    names: dict[str, bool] = field(default_factory=dict)  # those that were looked at
+    names: dict[str, bool] = field(default_factory=dict)  # the names that were matched
 
 
 class PatternMatches:
-    """Which of the names there are match patterns; the patterns used last are remembered."""
+    """Caches which of the existing names match the most recently used patterns."""
 
     def __init__(self, names: Callable[[], Iterable[str]]) -> None:
         self._names = names
         self._known: OrderedDict[str, _Matched] = OrderedDict()
 
     def compiled(self, text: str) -> TopicPattern:
-        """The pattern; one that cannot be compiled raises INVALID_REGULAR_EXPRESSION."""
+        """The compiled pattern; INVALID_REGULAR_EXPRESSION if it cannot be compiled."""
         return self._entry(text).pattern
 
     def matching(self, text: str) -> set[str]:
-        """All names that match now."""
+        """All existing names that match."""
         matched = self._entry(text)
         for _ in self._match_names(matched):
             pass
         return {name for name, fits in matched.names.items() if fits}
 
     def prepare(self, text: str) -> Iterator[None]:
-        """Match all names, one at each step."""
+        """Match all names, one per step."""
         return self._match_names(self._entry(text))
 
     def prepare_all(self) -> Iterator[None]:
-        """Match the names that came with every pattern, one at each step."""
+        """Match new names with every pattern, one per step."""
         for matched in list(self._known.values()):
             yield from self._match_names(matched)
 

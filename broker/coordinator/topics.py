@@ -1,4 +1,4 @@
-"""TopicCatalog: which topics exist, with their ids, partition counts and own settings.
+"""TopicCatalog: the existing topics, with their ids, partition counts and own settings.
 
 The catalog is one file, topics.json, replaced as a whole (temporary file, fsync, rename, fsync of
 the directory), so a crash leaves the old or the new one:
@@ -6,16 +6,16 @@ the directory), so a crash leaves the old or the new one:
     {"version": 1, "topics": [
         {"name": "orders", "id": "J7pX…", "partitions": 4, "configs": {"retention.ms": "1000"}}]}
 
-A topic is written down before its logs are made and struck out before they are removed; logs that
-no topic owns are leftovers, which storage puts aside under another name when it opens.
+A topic is written to the catalog before its logs are created, and removed from it before they are
+deleted; storage renames logs that belong to no topic when it opens them.
 
 Writing the file waits for the disk, so it happens without the broker's lock:
 
-    stage     under the lock: a change is checked against what is wanted, and waits to be written
-    write     without it: the file with all changes that wait
+    stage     under the lock: a change is checked against the staged topics, and queued
+    write     without it: the file with all queued changes
     apply     under it again, a few steps at a time: logs, names, listeners; then requests end
 
-A caller that need not wait, a test for example, does all three at once (`create`, `delete`, ...).
+A caller that may block, such as a test, does all three at once (`create`, `delete`, ...).
 """
 
 import base64
@@ -45,7 +45,7 @@ NAME_PATTERN = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 logger = logging.getLogger(__name__)
 
-STEPS_AT_ONCE = 100  # of a change, under the lock: a log that is made or renamed is one
+STEPS_AT_ONCE = 100  # of a change, under the lock: creating or renaming a log is one step
 
 Change = Literal["created", "grown", "altered", "deleted"]
 Steps = Generator[None, None, None]
@@ -54,7 +54,7 @@ Listener = Callable[[Change, Sequence["Topic"]], Steps]
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic; `overrides` are the settings it has of its own, by Kafka's names."""
+    """One topic; `overrides` are its own settings, by Kafka's names."""
 
     name: str
     id: bytes
@@ -75,7 +75,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """What is asked for when a topic is created."""
+    """The parameters of a topic to create."""
 
     name: str
     partition_count: int
@@ -84,14 +84,14 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a change; an error says that the disk failed."""
+    """The result of a change; an error if the disk failed."""
 
     error: StorageError | None = None
 
 
 @dataclass(slots=True)
 class StagedChange:
-    """Topics as they will be, None for deleted ones; what they were; and the waiters."""
+    """Topics after a change, None for deleted ones, and before it; and the requests that wait."""
 
     after: dict[str, Topic | None]
     before: dict[str, Topic | None]
@@ -120,7 +120,7 @@ class TopicCatalog:
         lock: "concurrency.RLock | None" = None,
         machine: Machine | None = None,
     ) -> None:
-        """An empty catalog in a data directory; `load` reads what is there."""
+        """An empty catalog in a data directory; `load` reads the file."""
         self._file = os.path.join(path, FILE_NAME)
         self._machine = machine or Machine()
         self._config = config
@@ -129,13 +129,13 @@ class TopicCatalog:
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._listeners: list[Listener] = []
-        # With all changes that are staged; names that are taken, in the form in which they collide.
+        # Including all staged changes; used names, in the form in which they collide.
         self._wanted: dict[str, Topic] = {}
         self._folded: dict[str, str] = {}
         self._staged: list[StagedChange] = []
-        self._creations: dict[str, StagedChange] = {}  # of topics that are not there yet
+        self._creations: dict[str, StagedChange] = {}  # of topics that do not exist yet
         self._version = 0
-        # Taken under the broker's lock or without it, never the other way round.
+        # Acquired with or without the broker's lock, never before it.
         self._writing = concurrency.Lock()
         self._written_version = 0
         self.has_changes = concurrency.Event()
@@ -145,7 +145,7 @@ class TopicCatalog:
         return len(self._topics)
 
     def load(self) -> None:
-        """Read topics.json, if it is there; a damaged one raises StorageError."""
+        """Read topics.json, if it exists; StorageError if it is damaged."""
         data = self._machine.files.read_file(self._file)
         if data is None:
             return
@@ -155,7 +155,7 @@ class TopicCatalog:
             self._folded[_fold(topic.name)] = topic.name
 
     def expected(self) -> dict[TopicPartition, tuple[bytes, TopicConfig]]:
-        """Every partition that should exist, for storage to open."""
+        """Every partition that should exist, which storage opens."""
         return {
             partition: (topic.id, topic.config)
             for topic in self._topics.values()
@@ -171,22 +171,22 @@ class TopicCatalog:
         return self._by_id.get(topic_id)
 
     def names(self) -> list[str]:
-        """All names, internal topics included, in order."""
+        """All names in order, including internal topics."""
         return sorted(self._topics)
 
     def topics(self) -> list[Topic]:
-        """All topics, internal ones included, in order of their names."""
+        """All topics in the order of their names, including internal ones."""
         return [self._topics[name] for name in sorted(self._topics)]
 
     def subscribe(self, listener: Listener) -> None:
-        """Call back after each change, with the topics as they are now (as they were, if deleted).
+        """Call back after each change with the current topics, or the former ones if deleted.
 
-        What the listener does is done in steps, each under the lock, with others in between.
+        The listener works in steps, each under the lock, with other requests in between.
         """
         self._listeners.append(listener)
 
     def check_name_is_free(self, name: str) -> None:
-        """BrokerError when a new topic cannot have this name."""
+        """Raise BrokerError if a new topic cannot have this name."""
         check_name(name)
         other = self._folded.get(_fold(name))
         if other == name:
@@ -198,28 +198,28 @@ class TopicCatalog:
             )
 
     def check_new(self, new: NewTopic) -> TopicConfig:
-        """The settings a new topic would get; BrokerError says why it cannot be made."""
+        """The settings of a new topic; BrokerError if it cannot be created."""
         self.check_name_is_free(new.name)
         _check_partition_count(new.partition_count)
         return self._topic_config(new.overrides)
 
-    # --- changes that are made at once -----------------------------------------------------------
+    # --- synchronous changes ---------------------------------------------------------------------
 
     def create(
         self, name: str, *, partition_count: int, overrides: Mapping[str, str] | None = None
     ) -> Topic:
-        """Make one topic."""
+        """Create one topic."""
         return self.create_all([NewTopic(name, partition_count, overrides or {})])[0]
 
     def create_all(self, new_topics: Iterable[NewTopic]) -> list[Topic]:
-        """Make several topics with one write of the catalog: all or none."""
+        """Create several topics with one write of the catalog: all or none."""
         with self._lock:
             made, pending = self.stage_new(new_topics)
             self._settle(pending)
         return made
 
     def ensure_internal(self, name: str) -> Topic:
-        """The coordinators' topic of this name, made at its first use."""
+        """The coordinators' topic with this name, created on first use."""
         found = self._topics.get(name)
         if found is not None:
             return found
@@ -233,7 +233,7 @@ class TopicCatalog:
             return self._topics[name]
 
     def prepare_internal(self, name: str) -> None:
-        """Make the coordinators' topic, if it is not there. Called without the lock."""
+        """Create the coordinators' topic if it does not exist. Called without the lock."""
         if name in self._topics:
             return
         with self._lock:
@@ -245,7 +245,7 @@ class TopicCatalog:
             change.settled.wait()
 
     def delete(self, name: str) -> Topic:
-        """Forget a topic and remove its logs."""
+        """Delete a topic and its logs."""
         with self._lock:
             topic = self._known(name)
             self._settle(self.stage({name: None}))
@@ -259,23 +259,23 @@ class TopicCatalog:
         return topic
 
     def alter_config(self, name: str, overrides: Mapping[str, str]) -> Topic:
-        """Replace a topic's own settings; they take effect at once."""
+        """Replace a topic's own settings; they take effect immediately."""
         with self._lock:
             topic = self.altered(name, overrides)
             self._settle(self.stage({name: topic}))
         return topic
 
     def _settle(self, pending: Pending[Outcome]) -> None:
-        """Make what was just staged, under the lock."""
+        """Write and apply the staged changes, under the lock."""
         self.write_changes(pause=False)
         assert pending.done, "what is staged under the lock is written by the next write"
         if pending.value.error is not None:
             raise pending.value.error
 
-    # --- changes that wait for the disk ----------------------------------------------------------
+    # --- asynchronous changes --------------------------------------------------------------------
 
     def stage_new(self, new_topics: Iterable[NewTopic]) -> tuple[list[Topic], Pending[Outcome]]:
-        """Make topics, all or none: as they will be, and when they are there."""
+        """Stage new topics, all or none; returns them, and the pending outcome."""
         made: list[Topic] = []
         for new in new_topics:
             config = self.check_new(new)
@@ -284,7 +284,7 @@ class TopicCatalog:
         return made, self.stage({topic.name: topic for topic in made})
 
     def stage(self, after: Mapping[str, Topic | None]) -> Pending[Outcome]:
-        """Change topics, or delete them; an error in the outcome says that nothing was changed."""
+        """Stage changed or deleted topics; an error in the outcome means that none changed."""
         before = {name: self._wanted.get(name) for name in after}
         for name, topic in after.items():
             if topic is None:
@@ -299,7 +299,7 @@ class TopicCatalog:
         return change.pending
 
     def creation(self, name: str) -> Pending[Outcome] | None:
-        """When a topic that another request creates will be there; None if none does."""
+        """The pending outcome of another request that creates this topic; None if there is none."""
         change = self._creations.get(name)
         if change is None:
             return None
@@ -314,24 +314,24 @@ class TopicCatalog:
         change.settle(error)
 
     def grown(self, name: str, partition_count: int) -> Topic:
-        """A topic with more partitions; BrokerError says why it cannot have them."""
+        """A topic with more partitions; BrokerError if it cannot have them."""
         old = self._known(name)
         self.check_growth(old, partition_count)
         return replace(old, partition_count=partition_count)
 
     def altered(self, name: str, overrides: Mapping[str, str]) -> Topic:
-        """A topic with other settings; BrokerError names a wrong one."""
+        """A topic with other settings; BrokerError if one is invalid."""
         config = self._topic_config(overrides)
         return replace(self._known(name), overrides=dict(overrides), config=config)
 
     def wanted(self, name: str) -> Topic | None:
-        """A topic with the changes that are staged; None if it is not there or about to go."""
+        """A topic including staged changes; None if it does not exist or is being deleted."""
         return self._wanted.get(name)
 
     def write_changes(self, *, pause: bool = True) -> None:
-        """Write down what is staged and apply it; waits for the disk, best without the lock.
+        """Write and apply the staged changes; waits for the disk, so call it without the lock.
 
-        Between the steps it pauses for a moment, so that others get the lock.
+        It pauses briefly between the steps, so that other threads can acquire the lock.
         """
         with self._lock:
             self.has_changes.clear()
@@ -370,7 +370,7 @@ class TopicCatalog:
         }
         data = orjson.dumps(document, option=orjson.OPT_INDENT_2)
         with self._writing:
-            if version > self._written_version:  # else a later one holds this change, too
+            if version > self._written_version:  # otherwise a later write contains this change
                 self._replace_file(data)
                 self._written_version = version
 
@@ -381,7 +381,7 @@ class TopicCatalog:
             raise StorageError(f"cannot write the topic catalog: {error}", at=self._file) from error
 
     def _roll_back(self, staged: list[StagedChange], error: StorageError) -> None:
-        """Nothing is on disk: neither these changes nor those that build on them are made."""
+        """Nothing is on disk: drop these changes and those that depend on them."""
         later, self._staged = self._staged, []
         failed = [*staged, *later]
         for change in reversed(failed):
@@ -420,7 +420,7 @@ class TopicCatalog:
             for listener in self._listeners:
                 yield from listener(kind, topics)
         for topic in changed.get("deleted", ()):
-            del self._folded[_fold(topic.name)]  # the name is free only now
+            del self._folded[_fold(topic.name)]  # the name becomes free only now
         self._settled(change, failure)
 
     def _make(self, old: Topic | None, new: Topic) -> Steps:
@@ -449,7 +449,7 @@ class TopicCatalog:
     # --- checks ----------------------------------------------------------------------------------
 
     def check_growth(self, topic: Topic, partition_count: int) -> None:
-        """BrokerError when a topic cannot have this many partitions."""
+        """Raise BrokerError if a topic cannot have this many partitions."""
         if partition_count <= topic.partition_count:
             raise BrokerError(
                 ErrorCode.INVALID_PARTITIONS,
@@ -494,7 +494,7 @@ class TopicCatalog:
         return NewTopic(name, config.transaction_state_log_num_partitions, settings)
 
     def _new_topic_id(self) -> bytes:
-        # An id whose text starts with "-" would be taken for an option by command lines.
+        # Command lines would parse an id that starts with "-" as an option.
         while format_topic_id(topic_id := self._machine.uuid().bytes).startswith("-"):
             pass
         return topic_id
@@ -511,7 +511,7 @@ def _kind_of_change(old: Topic | None, new: Topic) -> Change:
 
 
 def check_name(name: str) -> None:
-    """Kafka's rules for topic names."""
+    """Check Kafka's rules for topic names."""
     if not name:
         reason = "it is empty"
     elif name in (".", ".."):
@@ -574,7 +574,7 @@ def _parse_topic(entry: Mapping[str, object], config: BrokerConfig) -> Topic:
     if not isinstance(overrides, dict):
         raise TypeError(f"settings of topic {name!r} are not an object")
     for refused in [setting for setting, value in overrides.items() if refuses(setting, value)]:
-        # Earlier releases took it, and did nothing.
+        # Earlier releases accepted the setting without effect.
         logger.warning('topic "%s": setting %s is dropped', name, refused)
         del overrides[refused]
     check_name(name)

@@ -1,4 +1,4 @@
-"""One transactional id: who may write under it, and where its transaction stands. Pure.
+"""One transactional id: its producer, and the state of its transaction. Pure functions.
 
     EMPTY ──add──> ONGOING ──end──> PREPARE_COMMIT ──markers──> COMPLETE_COMMIT
                       │                                              │ add: ONGOING
@@ -12,16 +12,16 @@
     COMPLETE_COMMIT  EMPTY              ONGOING  same [3]        refused [1]    -
     COMPLETE_ABORT   EMPTY              ONGOING  refused         same [3]       -
 
-refused is INVALID_TXN_STATE, wait is CONCURRENT_TRANSACTIONS: the answer is there soon.
-[1] A client of transactions v2 may abort what it never began: PREPARE_ABORT without partitions, so
-    that its epoch moves and late writes of the failed attempt are fenced.
-[2] Fenced: the epoch moves on, so the older producer can neither write nor end, and the client asks
-    again once the transaction is aborted.
-[3] A repeat of a request that was answered. Clients of transactions v2 get a new epoch from every
-    end, so theirs is a repeat only with the epoch before; with the epoch of now it is a new end.
+refused is INVALID_TXN_STATE, wait is CONCURRENT_TRANSACTIONS: the client retries soon.
+[1] A client of transactions v2 may abort a transaction that never began: PREPARE_ABORT without
+    partitions, which increments its epoch and fences late writes of the failed attempt.
+[2] Fenced: the epoch is incremented, so the older producer can neither write nor end, and the
+    client retries once the transaction is aborted.
+[3] A repeated request whose response was lost. Clients of transactions v2 get a new epoch from
+    every end, so a repeat has the previous epoch; with the current epoch it is a new end.
 
-A transition is a function from one immutable Transaction to the next; returning the very same
-object means that there is nothing to write down. A refusal is a BrokerError.
+A transition is a function from one immutable Transaction to the next; returning the same object
+means that there is nothing to write. A refusal is a BrokerError.
 """
 
 from collections.abc import Callable, Collection
@@ -32,7 +32,7 @@ from broker.errors import BrokerError, ErrorCode
 from broker.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity, TopicPartition
 
 EPOCH_MAX = 32_767
-EPOCH_EXHAUSTED = EPOCH_MAX - 1  # the last one a client is given; the coordinator fences with MAX
+EPOCH_EXHAUSTED = EPOCH_MAX - 1  # the last epoch of a client; the coordinator fences with MAX
 
 TRANSACTIONS_V1 = 1
 TRANSACTIONS_V2 = 2  # partitions are added by producing, every end brings a new epoch
@@ -41,7 +41,7 @@ NewProducerId = Callable[[], int]
 
 
 class TransactionState(IntEnum):
-    """States by the numbers of __transaction_state; the last two are only ever read."""
+    """States, by their numbers in __transaction_state; the last two are only read."""
 
     EMPTY = 0
     ONGOING = 1
@@ -59,7 +59,7 @@ class TransactionState(IntEnum):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the outcome is decided and the markers are on their way."""
+        """Whether the outcome is decided and the markers are being written."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
@@ -70,7 +70,7 @@ class TransactionState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Everything known of a transactional id; last_epoch alone does not survive a restart."""
+    """The state of a transactional id; only last_epoch does not survive a restart."""
 
     transactional_id: str
     producer_id: int
@@ -87,19 +87,19 @@ class Transaction:
 
     @property
     def producer(self) -> ProducerIdentity:
-        """Id and epoch that batches and markers of now carry."""
+        """Id and epoch of current batches and markers."""
         return ProducerIdentity(self.producer_id, self.epoch)
 
     @property
     def visible_producer(self) -> ProducerIdentity:
-        """Id and epoch the client continues with: when the epochs ran out, those of the next id."""
+        """Id and epoch for the client: those of the next id if the epochs are exhausted."""
         if self.next_producer_id != NO_PRODUCER_ID:
             return ProducerIdentity(self.next_producer_id, 0)
         return self.producer
 
     @property
     def is_commit(self) -> bool:
-        """Whether the outcome is decided and is to commit."""
+        """Whether the outcome is decided and is a commit."""
         return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
 
 
@@ -111,9 +111,9 @@ def initialise(
     now_ms: int,
     new_producer_id: NewProducerId,
 ) -> Transaction:
-    """A producer starts: EMPTY with its epoch, or PREPARE_ABORT if one must be ended first.
+    """A producer starts: EMPTY with its epoch, or PREPARE_ABORT if a transaction must end first.
 
-    expected is what the client says it was before, all -1 if it says nothing.
+    `expected` is the client's previous id and epoch, -1 if it has none.
     """
     if expected.producer_id != NO_PRODUCER_ID and not _may_continue(transaction, expected):
         raise _refusal(transaction, ErrorCode.PRODUCER_FENCED)
@@ -153,14 +153,14 @@ def _may_continue(transaction: Transaction, expected: ProducerIdentity) -> bool:
 
 
 def _next_epoch(transaction: Transaction, expected_epoch: int) -> tuple[int, int]:
-    """The new epoch and the one before it that the same producer may still name."""
+    """The new epoch, and the previous one, which the same producer may still use."""
     current = transaction.epoch
     if expected_epoch == NO_PRODUCER_EPOCH:
         return current + 1, NO_PRODUCER_EPOCH
     if current == NO_PRODUCER_EPOCH or (expected_epoch == current and current < EPOCH_EXHAUSTED):
         return current + 1, current
     if expected_epoch == transaction.last_epoch:
-        # The answer to the same request was lost. Another producer would have reset last_epoch.
+        # The response to the same request was lost. Another producer would have reset last_epoch.
         return current, transaction.last_epoch
     raise _refusal(transaction, ErrorCode.PRODUCER_FENCED)
 
@@ -173,7 +173,7 @@ def add_partitions(
     now_ms: int,
     client_version: int = TRANSACTIONS_V1,
 ) -> Transaction:
-    """Partitions become part of the transaction, which begins with the first of them."""
+    """Add partitions to the transaction; the first ones begin it."""
     _check_producer(transaction, producer)
     if transaction.state.is_prepared:
         raise _refusal(transaction, ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -193,7 +193,7 @@ def add_partitions(
 def missing_partitions(
     transaction: Transaction, producer: ProducerIdentity, partitions: Collection[TopicPartition]
 ) -> set[TopicPartition]:
-    """Those of the partitions that the producer's transaction does not hold."""
+    """The partitions that are not part of the producer's transaction."""
     _check_producer(transaction, producer)
     if transaction.state.is_prepared:
         raise _refusal(transaction, ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -216,7 +216,7 @@ def end(
     new_producer_id: NewProducerId,
     client_version: int = TRANSACTIONS_V1,
 ) -> Transaction:
-    """The client decides: a PREPARE state, or the same object for a repeat."""
+    """Decide the outcome: returns a PREPARE state, or the same object for a repeat."""
     epoch_moves = client_version >= TRANSACTIONS_V2
     repeated = epoch_moves and _is_repeat(transaction, producer)
     if not repeated:
@@ -272,7 +272,7 @@ def _prepare(
 
 
 def fence(transaction: Transaction, *, now_ms: int) -> Transaction:
-    """Abort an ongoing transaction against its producer: the epoch moves past the one it has."""
+    """Abort an ongoing transaction and fence its producer with a higher epoch."""
     assert transaction.state is TransactionState.ONGOING, "only an ongoing transaction is fenced"
     return replace(
         transaction,
@@ -284,7 +284,7 @@ def fence(transaction: Transaction, *, now_ms: int) -> Transaction:
 
 
 def complete(transaction: Transaction, *, now_ms: int) -> Transaction:
-    """All markers are written."""
+    """Complete a transaction whose markers are all written."""
     assert transaction.state.is_prepared, "only a decided transaction completes"
     done = replace(
         transaction,
@@ -308,16 +308,16 @@ def complete(transaction: Transaction, *, now_ms: int) -> Transaction:
 
 
 def remaining_ms(transaction: Transaction, *, now_ms: int) -> int:
-    """How much longer an open transaction may stay open, by what is stored of its start.
+    """How much longer a transaction may stay open, by its stored start time.
 
-    Never more than its timeout: a wall clock that was set back cannot keep it open for longer.
-    Less than 0 if its time is over.
+    Never more than its timeout, even if the wall clock was set back. Negative if the time
+    is over.
     """
     return min(transaction.start_ms + transaction.timeout_ms - now_ms, transaction.timeout_ms)
 
 
 def is_expired(transaction: Transaction, *, now_ms: int, expiration_ms: int) -> bool:
-    """Whether the id was unused for so long that it expires."""
+    """Whether the id has been unused for long enough to expire."""
     idle = transaction.state is TransactionState.EMPTY or transaction.state.is_complete
     return idle and transaction.update_ms + expiration_ms <= now_ms
 

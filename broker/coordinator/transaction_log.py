@@ -1,8 +1,8 @@
-"""Transactions as records of __transaction_state: Kafka's layout, so that its tools read ours.
+"""Transactions as records of __transaction_state, in Kafka's format, so its tools can read them.
 
 key      int16 0 | transactional id
 value    int16 1 | producer id, epoch, timeout, state, partitions, times, tagged: previous and
-         next producer id, version of the client's transactions; null: the id is forgotten
+         next producer id, version of the client's transactions; null: tombstone
 """
 
 from collections import defaultdict
@@ -35,7 +35,7 @@ WRITTEN_STATES = frozenset(TransactionState) - {
 
 
 def read_transactions(log: InternalLog) -> dict[str, Transaction]:
-    """All transactional ids, as their newest records say; a bad record is reported and skipped."""
+    """The newest state of all transactional ids; an invalid record is reported and skipped."""
     found: dict[str, Transaction] = {}
     for batch in log.replay():
         if batch.header.is_control:
@@ -58,7 +58,7 @@ def _take_record(found: dict[str, Transaction], record: Record) -> None:
 
 
 def to_record(transaction: Transaction) -> CoordinatorRecord:
-    """The record that says where a transactional id stands."""
+    """The record with the state of a transactional id."""
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
         previous_producer_id=transaction.previous_producer_id,
@@ -75,7 +75,7 @@ def to_record(transaction: Transaction) -> CoordinatorRecord:
 
 
 def to_tombstone(transactional_id: str) -> CoordinatorRecord:
-    """The record that forgets a transactional id."""
+    """The tombstone of a transactional id."""
     return _key(transactional_id), None
 
 
@@ -84,7 +84,7 @@ def _key(transactional_id: str) -> bytes:
 
 
 def _partition_list(transaction: Transaction) -> list[PartitionsSchema] | None:
-    # Kafka writes null, not an empty list, while no transaction is open.
+    # Kafka writes null, not an empty list, if no transaction is open.
     if transaction.state is TransactionState.EMPTY:
         return None
     by_topic: dict[str, list[int]] = defaultdict(list)
@@ -101,7 +101,7 @@ def _read_key(record: Record) -> str:
 
 
 def _check_value(value: TransactionLogValue) -> None:
-    """Refuse what a broker never wrote: going on from it would harm other producers."""
+    """Refuse values that no broker writes: using them would affect other producers."""
     ids = (value.producer_id, value.previous_producer_id, value.next_producer_id)
     if value.producer_id < 0 or max(ids) > PRODUCER_ID_MAX:
         raise MalformedMessage(f"producer ids {ids} are out of range")

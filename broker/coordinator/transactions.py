@@ -1,14 +1,14 @@
-"""TransactionCoordinator: all transactional ids, kept in __transaction_state.
+"""TransactionCoordinator: all transactional ids, stored in __transaction_state.
 
-The end of a transaction takes three steps, each safe before the next is made:
+A transaction ends in three steps, each durable before the next begins:
 
-    1. PREPARE_COMMIT or PREPARE_ABORT in __transaction_state: from here on the outcome is fixed
+    1. PREPARE_COMMIT or PREPARE_ABORT in __transaction_state: from here on the outcome is final
     2. a marker in every partition of the transaction: readers see it, the group coordinator
        applies or drops the offsets that were committed with it
     3. COMPLETE_COMMIT or COMPLETE_ABORT in __transaction_state: the next one may begin
 
-A crash in between is finished by `load`: it repeats step 2, which does no harm. States change in
-memory when their record is appended; a response that depends on one waits until it is durable.
+`load` completes the steps after a crash: step 2 may be repeated. States change in memory when their
+record is appended; a response that depends on one waits until it is durable.
 """
 
 import logging
@@ -43,13 +43,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MARKER_RETRY_MS = 500
-MARKERS_AT_ONCE_MAX = 20  # the first record of a partition makes files
+MARKERS_AT_ONCE_MAX = 20  # the first record of a partition creates files
 COORDINATOR_EPOCH = 0  # one node coordinates everything and never loses it
 
-# A partition that knows a newer epoch than the marker's has seen the end of the transaction.
+# A partition with a newer epoch than the marker's has already received the end of the transaction.
 MARKER_IS_LATE = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
-# Producers get other codes than clients of the coordinator: codes that all producers know.
+# Producers get other codes than clients of the coordinator: those that all producers support.
 PRODUCE_ERRORS = {
     ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -64,15 +64,15 @@ class _Entry:
 
     transaction: Transaction
     written: Written | None = None
-    # The monotonic time from which on the open transaction is aborted.
+    # The monotonic time at which the open transaction is aborted.
     deadline_ms: int | None = None
-    # Of the transaction that ends: markers that are in their partitions already.
+    # Markers of the ending transaction that are already written.
     markers: dict[TopicPartition, Written | None] = field(default_factory=dict)
     waiters: list[Pending[ProducerIdentity]] = field(default_factory=list)
 
 
 class TransactionCoordinator:
-    """Answers what producers ask about transactions; a refusal is a BrokerError."""
+    """Handles the requests of producers about transactions; a refusal is a BrokerError."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class TransactionCoordinator:
         storage: DataDirectory,
         complete_offsets: Callable[[ProducerIdentity, bool], None],
     ) -> None:
-        """Nothing is known before `load`.
+        """Nothing is loaded before `load`.
 
         `complete_offsets` applies or drops the offsets that a producer's transaction committed.
         """
@@ -106,7 +106,7 @@ class TransactionCoordinator:
         )
 
     def load(self) -> None:
-        """Read what was written, finish what was decided, and start to watch the time."""
+        """Replay the log, complete decided transactions, and start the timers."""
         self._producer_ids.load()
         for name, transaction in read_transactions(self._log).items():
             entry = self._entries[name] = _Entry(transaction)
@@ -132,12 +132,12 @@ class TransactionCoordinator:
         except Exception as error:  # one transaction that cannot end must not stop the start
             self._try_again(entry, error, self._write_markers)
 
-    # What producers ask
+    # Requests of producers
 
     def init_producer_id(
         self, transactional_id: str | None, *, timeout_ms: int, expected: ProducerIdentity
     ) -> Answer[ProducerIdentity]:
-        """Id and epoch for a producer that starts; the one before it is fenced."""
+        """Id and epoch for a producer that starts; the previous one is fenced."""
         if transactional_id is None:
             return ProducerIdentity(self._producer_ids.next(), 0)
         if not transactional_id:
@@ -174,7 +174,7 @@ class TransactionCoordinator:
         *,
         client_version: int = machine.TRANSACTIONS_V1,
     ) -> Answer[ErrorCode]:
-        """Make partitions part of the producer's transaction."""
+        """Add partitions to the producer's transaction."""
         entry = self._entry(transactional_id)
         after = machine.add_partitions(
             entry.transaction,
@@ -187,7 +187,7 @@ class TransactionCoordinator:
         return self._log.answer_when_durable(entry.written, ErrorCode.NONE)
 
     def offsets_partition(self, group_id: str) -> TopicPartition:
-        """The partition in which a transaction's offsets of a group are kept."""
+        """The partition that stores the offsets of a group that a transaction commits."""
         topic = self._topics.ensure_internal(GROUP_TOPIC)
         return TopicPartition(GROUP_TOPIC, partition_for(group_id, topic.partition_count))
 
@@ -223,7 +223,7 @@ class TransactionCoordinator:
         producer: ProducerIdentity,
         partitions: Collection[TopicPartition],
     ) -> set[TopicPartition]:
-        """Those of the partitions that the producer's transaction does not hold."""
+        """The partitions that are not part of the producer's transaction."""
         entry = self._entry(transactional_id)
         return machine.missing_partitions(entry.transaction, producer, partitions)
 
@@ -236,9 +236,9 @@ class TransactionCoordinator:
         refusal: ErrorCode = ErrorCode.INVALID_TXN_STATE,
         waits: bool = False,
     ) -> None:
-        """Refuse to write into partitions that are not part of the producer's transaction.
+        """Refuse writes to partitions that are not part of the producer's transaction.
 
-        A client that waits knows CONCURRENT_TRANSACTIONS: the last one is about to end.
+        With `waits`, CONCURRENT_TRANSACTIONS means that the previous one is about to end.
         """
         try:
             missing = self.missing_partitions(transactional_id, producer, partitions)
@@ -251,10 +251,10 @@ class TransactionCoordinator:
             names = ", ".join(str(partition) for partition in sorted(missing))
             raise BrokerError(refusal, f"{names} was not added to the transaction")
 
-    # What tools ask
+    # Requests of tools
 
     def transactions(self) -> list[Transaction]:
-        """Every transactional id, in order."""
+        """All transactional ids, in order."""
         return [self._entries[name].transaction for name in sorted(self._entries)]
 
     def get(self, transactional_id: str) -> Transaction | None:
@@ -270,7 +270,7 @@ class TransactionCoordinator:
         commit: bool,
         coordinator_epoch: int,
     ) -> Answer[dict[TopicPartition, ErrorCode]]:
-        """End a producer's transaction in some partitions, whatever the coordinator knows of it."""
+        """End a producer's transaction in some partitions; the coordinator's state is ignored."""
         results: dict[TopicPartition, ErrorCode] = {}
         written: list[Written] = []
         for partition in partitions:
@@ -296,7 +296,7 @@ class TransactionCoordinator:
         self._log.when_durable(entry.written, partial(self._write_markers, entry))
 
     def _write_markers(self, entry: _Entry) -> None:
-        """Write those that are missing; when all are durable the transaction is complete."""
+        """Write the missing markers; when all are durable, the transaction is complete."""
         missing = sorted(entry.transaction.partitions - entry.markers.keys())
         failure: Exception | None = None
         for partition in missing[:MARKERS_AT_ONCE_MAX]:
@@ -316,7 +316,7 @@ class TransactionCoordinator:
         if failure is not None:
             self._try_again(entry, failure, self._write_markers)
             return
-        if len(missing) > MARKERS_AT_ONCE_MAX:  # others get their turn in between
+        if len(missing) > MARKERS_AT_ONCE_MAX:  # other requests are handled in between
             self._timers.schedule(0, partial(self._write_markers, entry))
             return
         written = [done for done in entry.markers.values() if done is not None]
@@ -330,7 +330,7 @@ class TransactionCoordinator:
         commit: bool,
         coordinator_epoch: int,
     ) -> Written | None:
-        """Write one marker; None if the partition is gone, with what it held."""
+        """Write one marker; None if the partition was deleted."""
         found = self._partitions.get(partition)
         if found is None:
             return None
@@ -379,9 +379,9 @@ class TransactionCoordinator:
 
     def _marker_failed(self, done: Written, count: Callable[[], None], error: StorageError) -> None:
         if self._partitions.get(done.partition.topic_partition) is not done.partition:
-            count()  # deleted with all it held
+            count()  # it was deleted with its partition
         else:
-            # The transaction stays decided; its end is completed after the next start.
+            # The transaction stays decided; it is completed after the next start.
             logger.error("a transaction marker may not be durable: %s", error)
 
     # Time
@@ -397,7 +397,7 @@ class TransactionCoordinator:
             yield
 
     def _set_deadline(self, entry: _Entry) -> None:
-        """Of a transaction that is open; what is stored of its start is wall time."""
+        """For an open transaction; its stored start time is wall time."""
         entry.deadline_ms = None
         if entry.transaction.state is TransactionState.ONGOING:
             left_ms = machine.remaining_ms(entry.transaction, now_ms=self._clock.now_ms())
@@ -449,7 +449,7 @@ class TransactionCoordinator:
         return entry
 
     def _store(self, entry: _Entry, transaction: Transaction) -> None:
-        """Write down what changed; the memory follows only when that worked."""
+        """Write a changed transaction; the memory changes only after a successful write."""
         if transaction is entry.transaction:
             return
         number = self._log.partition_for(transaction.transactional_id)

@@ -1,4 +1,4 @@
-"""Responses made of answers that are there at once or come later."""
+"""Responses composed of results that are available now or later."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 def follow(answer: T | Pending[T], step: Callable[[T], R | Pending[R]]) -> R | Pending[R]:
-    """What a step makes of an answer: now, or when the answer and the step's own are there."""
+    """Apply a step to a result: now, or when the result and that of the step are available."""
     if not isinstance(answer, Pending):
         return step(answer)
     pending: Pending[R] = Pending()
@@ -28,7 +28,7 @@ def follow(answer: T | Pending[T], step: Callable[[T], R | Pending[R]]) -> R | P
 
 
 def gather(answers: Sequence[T | Pending[T]]) -> list[T] | Pending[list[T]]:
-    """All answers in their order, once the last is there."""
+    """All results in their order, when the last one is available."""
     values: dict[int, T] = {}
     pending: Pending[list[T]] = Pending()
 

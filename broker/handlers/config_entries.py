@@ -1,4 +1,4 @@
-"""Settings as clients see them: value, type, and where the value comes from."""
+"""Settings as clients see them: value, type, and source of the value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ DEFAULT = 5
 TYPE_OF_KIND: dict[type[object], int] = {bool: 1, str: 2, int: 3, float: 6, tuple: 7}
 LONG = 5
 
-# Whole numbers that Kafka declares as 64 bit; the others have 32.
+# Integers that Kafka declares as 64 bit; the others have 32.
 LONG_SETTINGS = frozenset(
     {
         "delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms",
@@ -33,7 +33,7 @@ LONG_SETTINGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A setting that may give the value, in the order they are asked."""
+    """A setting that may define the value, in the order of precedence."""
 
     name: str
     value: str | None
@@ -53,7 +53,7 @@ class ConfigEntry:
 
 
 def topic_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """All settings of a topic: its own, the broker's, and defaults."""
+    """All settings of a topic: its own, the broker's, and the defaults."""
     inherited = config.topic_defaults()
     known_broker = settings(BrokerConfig)
     entries = []
@@ -74,7 +74,7 @@ def topic_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Co
 
 
 def broker_entries(config: BrokerConfig) -> list[ConfigEntry]:
-    """All settings of the broker, which are fixed while it runs."""
+    """All settings of the broker; they cannot be changed while it runs."""
     entries = []
     for name, item in settings(BrokerConfig).items():
         value = getattr(config, name.replace(".", "_"))

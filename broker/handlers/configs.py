@@ -40,7 +40,7 @@ BROKER_LOGGER = 8
 CLIENT_METRICS = 16
 GROUP = 32
 
-# Resources that have no settings here: described as empty, never altered.
+# Resources without settings: described as empty, never altered.
 WITHOUT_SETTINGS = frozenset({BROKER_LOGGER, CLIENT_METRICS, GROUP})
 
 SET = 0
@@ -59,8 +59,8 @@ Alteration = AlterConfigsResource | IncrementalAlterConfigsRequestAlterConfigsRe
 def describe_configs(
     state: BrokerState, request: DescribeConfigsRequest, context: RequestContext
 ) -> Parts[DescribeConfigsResponse]:
-    """All settings of each resource, or those asked for."""
-    # A resource that is asked for again, with the same settings, is answered once.
+    """All settings of each resource, or only the requested ones."""
+    # A resource that is listed twice, with the same settings, is described once.
     resources = {
         (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one
         for one in request.resources
@@ -99,7 +99,7 @@ def _entries(state: BrokerState, resource_type: int, name: str) -> list[ConfigEn
         return topic_entries(state.config, _known_topic(state, name).overrides)
     if resource_type == BROKER:
         _check_broker(state, name)
-        # The empty name stands for the dynamic defaults of all brokers, of which there are none.
+        # The empty name means the dynamic defaults of all brokers, which are not supported.
         return broker_entries(state.config) if name else []
     if resource_type in WITHOUT_SETTINGS:
         return []
@@ -178,7 +178,7 @@ def _alter_each(
     request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
     alter: Callable[..., Topic],
 ) -> Parts[Responses | Pending[Responses]]:
-    """Alter some topics at a time, with one write of the catalog for them."""
+    """Alter some topics at a time, with one write of the catalog for all of them."""
     resources: Sequence[Alteration] = request.resources
     often = Counter((one.resource_type, one.resource_name) for one in resources)
     answers = []
@@ -232,7 +232,7 @@ def _altered_topic(state: BrokerState, resource: Alteration) -> Topic:
             f"settings of resource type {resource.resource_type} cannot be changed",
         )
     _known_topic(state, resource.resource_name)
-    # With changes that others have made and that wait for the disk.
+    # Including staged changes that are not on disk yet.
     topic = state.topics.wanted(resource.resource_name)
     if topic is None:
         raise BrokerError(
@@ -283,7 +283,7 @@ def _parts(text: str) -> list[str]:
 def list_config_resources(
     state: BrokerState, request: ListConfigResourcesRequest, context: RequestContext
 ) -> ListConfigResourcesResponse:
-    """What has settings: topics and the broker. Version 0 asks for client metrics: none."""
+    """The resources with settings: topics and the broker. Version 0 lists client metrics: none."""
     if context.version < RESOURCE_TYPES_VERSION_MIN:
         return ListConfigResourcesResponse()
     wanted = set(request.resource_types) or {TOPIC, BROKER, *WITHOUT_SETTINGS}

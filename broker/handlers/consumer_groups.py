@@ -1,4 +1,4 @@
-"""Groups whose assignment the broker computes: messages to the coordinator's values."""
+"""Consumer groups (KIP-848): converts between messages and the coordinator's values."""
 
 import contextlib
 from functools import partial
@@ -23,7 +23,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import consumer_groups as wire
 
 CLIENT_MEMBER_ID_VERSION_MIN = 1  # the client chooses its own member id
-CONSUMER_MEMBER_TYPE = 1  # 0: speaks the classic protocol, 1: this one
+CONSUMER_MEMBER_TYPE = 1  # 0: uses the classic protocol, 1: the consumer protocol
 
 
 def consumer_group_heartbeat(
@@ -38,8 +38,8 @@ def consumer_group_heartbeat(
 def _heartbeat_with_pattern(
     state: BrokerState, request: wire.ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> Parts[wire.ConsumerGroupHeartbeatResponse | Pending[wire.ConsumerGroupHeartbeatResponse]]:
-    """Topics are matched one by one, with others in between: a pattern may be slow."""
-    with contextlib.suppress(BrokerError):  # of a wrong one the coordinator says what is wrong
+    """Match topics in steps, with other requests in between: a pattern may be slow."""
+    with contextlib.suppress(BrokerError):  # the coordinator reports an invalid pattern
         yield from state.groups.match_pattern(request.subscribed_topic_regex or "")
     return _heartbeat(state, request, context)
 
@@ -98,7 +98,7 @@ def _partitions(topics: list[wire.TopicPartitions] | None) -> Partitions | None:
 
 
 def _check_heartbeat(request: wire.ConsumerGroupHeartbeatRequest, version: int) -> None:
-    """Refuse what no member should send, whatever the group."""
+    """Refuse fields that are invalid for any group."""
     joins = request.member_epoch == JOIN_EPOCH
     needs_id = version >= CLIENT_MEMBER_ID_VERSION_MIN or not joins
     subscribes = (
@@ -131,7 +131,7 @@ def consumer_group_describe(
 ) -> Parts[wire.ConsumerGroupDescribeResponse]:
     """Consumer groups with their members."""
     operations = AUTHORIZED_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    # A group that is asked for again is answered once.
+    # A group that is listed twice is described once.
     group_ids = dict.fromkeys(request.group_ids)
     found = yield from each(group_ids, partial(_described, state, operations))
     return wire.ConsumerGroupDescribeResponse(groups=found)
@@ -184,7 +184,7 @@ def _named_assignment(
 
 
 def prepare(state: BrokerState, request: object, context: RequestContext) -> None:
-    """Make the topic of groups, before the lock is taken: that waits for the disk."""
+    """Create the topic of groups before the lock is acquired: this waits for the disk."""
     state.topics.prepare_internal(GROUP_TOPIC)
 
 

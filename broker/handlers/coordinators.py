@@ -1,4 +1,4 @@
-"""FindCoordinator: who coordinates a group or a transactional id. It is always this broker."""
+"""FindCoordinator: the coordinator of a group or a transactional id, always this broker."""
 
 from broker.coordinator.parts import Parts
 from broker.errors import BrokerError, ErrorCode, StorageError
@@ -19,7 +19,7 @@ NO_NODE = -1
 def find_coordinator(
     state: BrokerState, request: FindCoordinatorRequest, context: RequestContext
 ) -> Parts[FindCoordinatorResponse]:
-    """This broker, for every key; the topic that holds the state is made at the first question."""
+    """This broker, for every key; the first request creates the topic for the state."""
     many = context.version >= MANY_KEYS_VERSION_MIN
     keys = request.coordinator_keys if many else [request.key]
     host, port = state.endpoint_for(context.connection.listener)
@@ -57,7 +57,7 @@ def _check_key_type(state: BrokerState, key_type: int) -> None:
 
 
 def prepare(state: BrokerState, request: FindCoordinatorRequest, context: RequestContext) -> None:
-    """Make the coordinator's topic, before the lock is taken: that waits for the disk."""
+    """Create the coordinator's topic before the lock is acquired: this waits for the disk."""
     topic = TOPIC_OF_KEY_TYPE.get(request.key_type)
     if topic is not None:
         state.topics.prepare_internal(topic)

@@ -1,4 +1,4 @@
-"""Fetch: slices of the log out, at once or when there is enough."""
+"""Fetch: returns slices of the log, immediately or when enough data is available."""
 
 import logging
 from collections.abc import Callable
@@ -35,12 +35,12 @@ logger = logging.getLogger(__name__)
 TOPIC_ID_VERSION_MIN = 13
 READ_COMMITTED = 1
 NO_RECORDS = b""
-AT_ONCE_MAX = 1_000  # partitions that are read without letting others in between
+AT_ONCE_MAX = 1_000  # partitions that are read without a pause for other requests
 LARGE_WAIT_MS = 250
 
 
 def fetch(state: BrokerState, request: FetchRequest, context: RequestContext) -> object:
-    """Answer at once when there is enough data or an error, else wait for more."""
+    """Respond immediately if there is enough data or an error, otherwise wait for more."""
     by_topic_id = context.version >= TOPIC_ID_VERSION_MIN
     try:
         if context.prepared is not None and len(context.prepared) > TARGETS_MAX:
@@ -60,16 +60,16 @@ def fetch(state: BrokerState, request: FetchRequest, context: RequestContext) ->
 def prepare(
     state: BrokerState, request: FetchRequest, context: RequestContext
 ) -> dict[Key, FetchTarget] | None:
-    """The partitions of a large request, before the lock is taken."""
+    """The partitions of a large request, before the lock is acquired."""
     if sum(len(topic.partitions) for topic in request.topics) <= AT_ONCE_MAX:
         return None
     return requested_targets(request, by_topic_id=context.version >= TOPIC_ID_VERSION_MIN)
 
 
 def _fetch_in_parts(work: "_Fetch") -> Parts[FetchResponse | Pending[FetchResponse]]:
-    """A fetch of many partitions: others get their turn between two of them.
+    """A fetch of many partitions, with other requests in between.
 
-    Nothing wakes it when there is more; it looks again after a while.
+    New data does not wake it; it checks again periodically.
     """
     reading = yield from work.read_in_parts()
     request = work.request
@@ -91,7 +91,7 @@ def _fetch_in_parts(work: "_Fetch") -> Parts[FetchResponse | Pending[FetchRespon
 
 @dataclass(slots=True)
 class _Reading:
-    """What one pass over the partitions found."""
+    """The results of one pass over the partitions."""
 
     answers: list[tuple[FetchTarget, PartitionData]] = field(default_factory=list)
     served: list[tuple[FetchTarget, int, int]] = field(default_factory=list)  # size, next offset
@@ -115,14 +115,14 @@ class _Fetch:
         self.committed = request.isolation_level == READ_COMMITTED
 
     def read(self) -> _Reading:
-        """Read every partition in turn, until the bytes the client takes are used up."""
+        """Read the partitions in order, up to the maximum bytes of the client."""
         reading = _Reading(complete=not self.plan.targets)
         for target in self.plan.targets:
             self._read_target(target, reading)
         return reading
 
     def read_in_parts(self) -> Parts[_Reading]:
-        """The same, with others in between."""
+        """The same as `read`, with other requests in between."""
         reading = _Reading(complete=not self.plan.targets)
         for target in self.plan.targets:
             self._read_target(target, reading)
@@ -138,7 +138,7 @@ class _Fetch:
         reading.answers.append((target, data))
 
     def partition_of(self, target: FetchTarget) -> Partition:
-        """The partition of a target, whose name is filled in when it came by id."""
+        """The partition of a target; fills in the name if it was requested by id."""
         if self._by_topic_id:
             topic = self.state.topics.by_id(target.topic_id)
             if topic is None:
@@ -197,7 +197,7 @@ class _Fetch:
         )
 
     def respond(self, reading: _Reading) -> FetchResponse:
-        """The response: all partitions, or in a running session those with news."""
+        """The response: all partitions, or in a running session those with changes."""
         session = self.plan.session
         answers = reading.answers
         if session is not None:
@@ -209,7 +209,7 @@ class _Fetch:
         return FetchResponse(session_id=self.plan.session_id, responses=self._by_topic(answers))
 
     def respond_in_parts(self, reading: _Reading) -> Parts[FetchResponse]:
-        """The same as `respond`, with others in between."""
+        """The same as `respond`, with other requests in between."""
         answers = []
         incremental = self.plan.session is not None and self.plan.incremental
         for target, data in reading.answers:
@@ -245,7 +245,7 @@ class _Fetch:
 
 
 class _Wait:
-    """A fetch that waits until the partitions have enough, or its time is up."""
+    """A fetch that waits until its partitions have enough data, or until its timeout."""
 
     __slots__ = ("_timer", "_watched", "_work", "pending")
 
@@ -261,7 +261,7 @@ class _Wait:
         self._timer = work.state.timers.schedule(work.request.max_wait_ms, self._expire)
 
     def _moved(self, partition: Partition, target: FetchTarget) -> None:
-        """More may be read of one partition: see whether that is enough."""
+        """More data may be readable in one partition: check whether it is enough."""
         limit = partition.limit(committed=self._work.committed)
         if limit <= target.fetch_offset or self.pending.done:
             return
@@ -284,7 +284,7 @@ class _Wait:
 
 
 def _is_news(target: FetchTarget, data: PartitionData) -> bool:
-    """Whether the response must contain this partition of a session; notes what is sent."""
+    """Whether the response must contain this partition of a session; remembers what is sent."""
     news = (
         data.error_code != ErrorCode.NONE
         or data.diverging_epoch.end_offset >= 0
@@ -292,7 +292,7 @@ def _is_news(target: FetchTarget, data: PartitionData) -> bool:
         or data.high_watermark != target.known_high_watermark
         or data.log_start_offset != target.known_start_offset
     )
-    # After an error the client does not know our offsets, so that the next answer is news again.
+    # After an error the client does not know the offsets, so the next response contains them again.
     target.known_high_watermark = data.high_watermark
     target.known_start_offset = data.log_start_offset
     return news

@@ -1,7 +1,8 @@
-"""Fetch sessions (KIP-227): a client names its partitions once, then only what changes.
+"""Fetch sessions (KIP-227): a client sends its partitions once, then only changes.
 
-A full fetch may open a session; the broker keeps the partitions and answers incremental fetches
-with those that have news. Epochs count the requests of a session, so that a lost one shows:
+A full fetch may open a session; the broker stores the partitions and responds to incremental
+fetches with those that have changed. Epochs count the requests of a session, so that a lost request
+is detected:
 
     session_id  epoch
     0           -1      full fetch, no session
@@ -27,7 +28,7 @@ NO_TOPIC_ID = bytes(16)
 
 TARGETS_MAX = 100_000  # partitions of a request or a session
 
-# A session that was used within this time is not evicted for one that is not larger.
+# A session that was used within this time is only evicted for a larger one.
 EVICTION_MS = 120_000
 
 Key = tuple[str | bytes, int]
@@ -35,7 +36,7 @@ Key = tuple[str | bytes, int]
 
 @dataclass(slots=True)
 class FetchTarget:
-    """One partition to fetch: what the client requests, and what was last sent to it."""
+    """One partition to fetch: what the client requested, and what was last sent to it."""
 
     topic_partition: TopicPartition
     topic_id: bytes
@@ -47,7 +48,7 @@ class FetchTarget:
     known_start_offset: int = -1
 
     def update(self, asked: "FetchTarget") -> None:
-        """Take over what the client asks now."""
+        """Apply the values of a new request."""
         self.fetch_offset = asked.fetch_offset
         self.bytes_max = asked.bytes_max
         self.leader_epoch = asked.leader_epoch
@@ -56,7 +57,7 @@ class FetchTarget:
 
 @dataclass(slots=True)
 class FetchSession:
-    """The partitions of one client, in the order they are served."""
+    """The partitions of one client, in the order in which they are served."""
 
     id: int
     by_topic_id: bool
@@ -66,7 +67,7 @@ class FetchSession:
     targets: dict[Key, FetchTarget] = field(default_factory=dict)
 
     def update(self, asked: dict[Key, FetchTarget], forgotten: list[ForgottenTopic]) -> None:
-        """Add, change and drop partitions as the request says."""
+        """Add, change and remove partitions as requested."""
         for key, target in asked.items():
             known = self.targets.get(key)
             if known is None:
@@ -79,7 +80,7 @@ class FetchSession:
                 self.targets.pop((name, partition), None)
 
     def serve_last(self, served: list[FetchTarget]) -> None:
-        """Move partitions that gave data to the end, so that the others get their turn."""
+        """Move partitions that returned data to the end, so that the others come first."""
         if len(self.targets) == len(served):
             return
         for target in served:
@@ -91,7 +92,7 @@ class FetchSession:
 
 @dataclass(slots=True)
 class FetchPlan:
-    """What one request has to read, and the session it belongs to."""
+    """The partitions that one request reads, and its session."""
 
     targets: list[FetchTarget]
     session: FetchSession | None
@@ -99,12 +100,12 @@ class FetchPlan:
 
     @property
     def session_id(self) -> int:
-        """The id the response carries."""
+        """The session id of the response."""
         return NO_SESSION_ID if self.session is None else self.session.id
 
 
 class FetchSessions:
-    """The sessions of all clients; the number is limited, the longest unused makes room."""
+    """The sessions of all clients; beyond the limit the least recently used is evicted."""
 
     def __init__(self, *, slots: int, clock: Clock, random: Random) -> None:
         self._slots = slots
@@ -113,7 +114,7 @@ class FetchSessions:
         self._sessions: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
-        """How many sessions are open."""
+        """The number of open sessions."""
         return len(self._sessions)
 
     def plan(
@@ -123,9 +124,9 @@ class FetchSessions:
         by_topic_id: bool,
         targets: dict[Key, FetchTarget] | None = None,
     ) -> FetchPlan:
-        """What to read; BrokerError when the session is not known or out of step.
+        """The partitions to read; BrokerError if the session is unknown or has another epoch.
 
-        `targets` are the request's partitions, where they were prepared because they are many.
+        `targets` are the partitions of a large request, which were prepared.
         """
         epoch = request.session_epoch
         if targets is None:
@@ -178,7 +179,7 @@ class FetchSessions:
         if now_ms - oldest.used_ms > EVICTION_MS:
             del self._sessions[oldest.id]
             return True
-        # A bigger session gains more; one that had its time gives way to it.
+        # A larger session saves more; one that was unused for a while is evicted for it.
         smallest = min(self._sessions.values(), key=lambda session: len(session.targets))
         if len(smallest.targets) < size and now_ms - smallest.created_ms > EVICTION_MS:
             del self._sessions[smallest.id]
@@ -187,14 +188,14 @@ class FetchSessions:
 
 
 def too_many_targets() -> BrokerError:
-    """The refusal of a fetch that would keep the broker busy for too long."""
+    """The error for a fetch that would keep the broker busy for too long."""
     return BrokerError(
         ErrorCode.INVALID_REQUEST, f"a fetch can have {TARGETS_MAX} partitions at most"
     )
 
 
 def requested_targets(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchTarget]:
-    """The partitions of a request, each once; of one that comes again the last counts."""
+    """The partitions of a request, each once; the last entry of a duplicate counts."""
     targets: dict[Key, FetchTarget] = {}
     for topic in request.topics:
         name = topic.topic_id if by_topic_id else topic.topic

@@ -1,4 +1,4 @@
-"""Classic groups and the administration of all groups: messages to the coordinator's values."""
+"""Classic groups, and administration of all groups: converts messages and values."""
 
 from functools import partial
 
@@ -18,23 +18,23 @@ SKIP_ASSIGNMENT_VERSION_MIN = 9
 LEAVE_MANY_VERSION_MIN = 3
 NOT_FOUND_VERSION_MIN = 6
 
-# Read, delete, describe, describe configs, alter configs: without access control all are allowed.
+# Read, delete, describe, describe configs, alter configs: all allowed without access control.
 AUTHORIZED_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 NOT_ASKED = -(2**31)
 
 
 def listed_host(connection: ConnectionInfo) -> str:
-    """A client's host in lists of members: Java writes an address without a name as "/address"."""
+    """A client's host in lists of members, as Java writes an address without a name: "/address"."""
     return f"/{connection.client_host}"
 
 
 def join_group(
     state: BrokerState, request: wire.JoinGroupRequest, context: RequestContext
 ) -> wire.JoinGroupResponse | Pending[wire.JoinGroupResponse]:
-    """A client wants to be a member."""
+    """A client joins a group."""
     rebalance_timeout_ms = request.rebalance_timeout_ms
     if rebalance_timeout_ms < 0:
-        # Version 0 has no such field: its clients have one timeout for both.
+        # Version 0 does not have this field: its clients have one timeout for both.
         rebalance_timeout_ms = request.session_timeout_ms
     asked = Join(
         member_id=request.member_id,
@@ -70,7 +70,7 @@ def _joined(result: JoinResult) -> wire.JoinGroupResponse:
 def sync_group(
     state: BrokerState, request: wire.SyncGroupRequest, context: RequestContext
 ) -> wire.SyncGroupResponse | Pending[wire.SyncGroupResponse]:
-    """A member asks for its work."""
+    """A member requests its assignment."""
     asked = Sync(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
@@ -104,7 +104,7 @@ def heartbeat(
 def leave_group(
     state: BrokerState, request: wire.LeaveGroupRequest, context: RequestContext
 ) -> wire.LeaveGroupResponse | Pending[wire.LeaveGroupResponse]:
-    """Members go; one for old versions, many for newer ones."""
+    """Members leave; one in old versions, several in newer ones."""
     if not request.group_id:
         return wire.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     many = context.version >= LEAVE_MANY_VERSION_MIN
@@ -125,7 +125,7 @@ def leave_group(
 def list_groups(
     state: BrokerState, request: wire.ListGroupsRequest, context: RequestContext
 ) -> wire.ListGroupsResponse:
-    """Which groups there are."""
+    """The existing groups."""
     listed = state.groups.list_groups(request.states_filter, request.types_filter)
     return wire.ListGroupsResponse(
         groups=[
@@ -141,7 +141,7 @@ def describe_groups(
     """Classic groups with their members."""
     operations = AUTHORIZED_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     found = []
-    # A group that is asked for again is answered once.
+    # A group that is listed twice is described once.
     for group_id in dict.fromkeys(request.groups):
         described = _described(state, group_id, context.version)
         described.authorized_operations = operations
@@ -191,7 +191,7 @@ def _deleted(group_ids: list[str], codes: list[ErrorCode]) -> wire.DeleteGroupsR
 
 
 def prepare(state: BrokerState, request: object, context: RequestContext) -> None:
-    """Make the topic of groups, before the lock is taken: that waits for the disk."""
+    """Create the topic of groups before the lock is acquired: this waits for the disk."""
     state.topics.prepare_internal(GROUP_TOPIC)
 
 

@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch: where in a partition's log something is."""
+"""ListOffsets and OffsetForLeaderEpoch: offsets by time and by leader epoch."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ R = TypeVar("R")
 logger = logging.getLogger(__name__)
 
 READ_COMMITTED = 1
-# What one hold of the broker's lock may do: an index of megabytes is read for each lookup.
+# Limits of one hold of the broker's lock: each lookup may read an index of megabytes.
 LOOKUPS_AT_ONCE_MAX = 4
 SEGMENTS_AT_ONCE_MAX = 100
 
@@ -44,7 +44,7 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
-# The first version of the request in which a special timestamp may be asked for.
+# The first version that supports each special timestamp.
 VERSION_MIN = {
     LATEST: 1,
     EARLIEST: 1,
@@ -61,9 +61,9 @@ NOT_FOUND = RecordPosition(-1, -1, -1)
 def list_offsets(
     state: BrokerState, request: ListOffsetsRequest, context: RequestContext
 ) -> Parts[ListOffsetsResponse | Pending[ListOffsetsResponse]]:
-    """The first offset at or after a time, or a special one, per partition.
+    """The first offset at or after a time, or a special offset, per partition.
 
-    Looking for times reads files: where they are many, that is done by another thread bit by bit.
+    Lookups by time read files: if they are many, another thread reads them in steps.
     """
     lookups = 0
     unread: list[Segment] = []
@@ -86,7 +86,7 @@ def list_offsets(
 
 
 def _unread_segments(state: BrokerState, partition: TopicPartition) -> list[Segment]:
-    """Segments of a partition that must read their files for a time."""
+    """Segments of a partition whose files must be read to look up a time."""
     found = state.partitions.get(partition)
     return [] if found is None else found.unread_segments()
 
@@ -120,7 +120,7 @@ def _add(answers: list[R], make: Callable[[], R]) -> None:
 
 
 def _read_segment(segment: Segment) -> None:
-    with suppress(OSError, StorageError):  # removed since, or to be read again by who needs it
+    with suppress(OSError, StorageError):  # removed meanwhile, or read again later
         _ = segment.max_timestamp
 
 
@@ -160,7 +160,7 @@ def _find(partition: Partition, timestamp_ms: int, *, committed: bool) -> Record
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
         return partition.first_place()
     if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return NOT_FOUND  # nothing is ever moved to other storage
+        return NOT_FOUND  # there is no remote storage
     if timestamp_ms == MAX_TIMESTAMP:
         return partition.place_of_max_timestamp(committed=committed) or NOT_FOUND
     return partition.place_of_time(timestamp_ms, committed=committed) or NOT_FOUND
@@ -169,7 +169,7 @@ def _find(partition: Partition, timestamp_ms: int, *, committed: bool) -> Record
 def offset_for_leader_epoch(
     state: BrokerState, request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> Parts[OffsetForLeaderEpochResponse]:
-    """Where a leader's epoch ended: a reader beyond that has read what is no longer there."""
+    """The end offset of a leader epoch: records of a reader beyond it are no longer in the log."""
 
     def answer(
         topic: str, asked: OffsetForLeaderPartition

@@ -1,4 +1,4 @@
-"""DeleteRecords and DescribeLogDirs: what the logs hold."""
+"""DeleteRecords and DescribeLogDirs: the records and sizes of logs."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -31,7 +31,7 @@ NO_WATERMARK = -1
 def delete_records(
     state: BrokerState, request: DeleteRecordsRequest, context: RequestContext
 ) -> Parts[DeleteRecordsResponse]:
-    """Forget what is before an offset; -1 is all there is."""
+    """Delete the records before an offset; -1 deletes all."""
     topics = []
     for topic in request.topics:
         done = yield from each(topic.partitions, partial(_delete_before, state, topic.name))
@@ -67,7 +67,7 @@ def describe_log_dirs(
         log = state.storage.get(topic_partition)
         if log is None or topic_partition in seen:
             continue
-        seen.add(topic_partition)  # one that is asked for again is answered once
+        seen.add(topic_partition)  # a partition that is listed twice is described once
         name, number = topic_partition
         topic = topics.setdefault(name, DescribeLogDirsTopic(name))
         topic.partitions.append(DescribeLogDirsPartition(number, log.size_bytes, 0, False))

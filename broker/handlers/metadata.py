@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster and DescribeTopicPartitions: what the cluster is."""
+"""Metadata, DescribeCluster and DescribeTopicPartitions: brokers, topics, partitions."""
 
 import logging
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from broker.protocol.messages.metadata import (
 logger = logging.getLogger(__name__)
 
 NO_TOPIC_ID = bytes(16)
-AUTO_CREATED_MAX = 1_000  # topics that one request makes
+AUTO_CREATED_MAX = 1_000  # topics that one request creates
 BROKER_ENDPOINTS = 1
 
 # Bits of the allowed operations, returned to clients that request them: read, write, create,
@@ -47,18 +47,18 @@ CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 def metadata(
     state: BrokerState, request: MetadataRequest, context: RequestContext
 ) -> Parts[MetadataResponse | Pending[MetadataResponse]]:
-    """Brokers and topics; a topic that is asked for by name may be made on the way."""
-    # "All topics" is null, except in version 0, which has no null and says it with an empty list.
+    """Brokers and topics; a topic requested by name may be created."""
+    # "All topics" is null, except in version 0, which has no null and uses an empty list.
     if request.topics is None or (context.version == 0 and not request.topics):
         topics = yield from each(state.topics.topics(), partial(_described, state))
         return _response(state, request, context, topics)
     outcome = _make_topics(state, request) if request.allow_auto_topic_creation else NOTHING_MADE
-    # A topic that is asked for again is answered once.
+    # A topic that is listed twice is described once.
     asked = {(one.topic_id, one.name): one for one in request.topics}
     if not isinstance(outcome, Pending):
         topics = yield from each(asked.values(), partial(_asked_topic, state, outcome))
         return _response(state, request, context, topics)
-    # What is there is described now, in parts; what is being made when it is there.
+    # Existing topics are described now, in parts; new ones when they have been created.
     ready = yield from each(
         asked.values(),
         lambda one: None if _is_missing(state, one) else _asked_topic(state, NOTHING_MADE, one),
@@ -98,7 +98,7 @@ def _response(
 
 @dataclass(frozen=True, slots=True)
 class AutoCreation:
-    """What became of the topics that a request asked for and that were not there."""
+    """The outcome of creating the missing topics of a request."""
 
     refused: Mapping[str, ErrorCode]
     error: StorageError | None = None
@@ -115,7 +115,7 @@ def _is_missing(state: BrokerState, asked: MetadataRequestTopic) -> bool:
 def _make_topics(
     state: BrokerState, request: MetadataRequest
 ) -> AutoCreation | Pending[AutoCreation]:
-    """Make the topics that are not there, with one write of the catalog."""
+    """Create the missing topics, with one write of the catalog."""
     if not state.config.auto_create_topics_enable:
         return NOTHING_MADE
     new: list[NewTopic] = []
@@ -127,7 +127,7 @@ def _make_topics(
         try:
             state.topics.check_name_is_free(name)
             if len(new) == AUTO_CREATED_MAX or name.replace(".", "_") in folded:
-                # The client asks again, and then it is made or refused.
+                # The client retries, and then it is created or refused.
                 raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE)
             folded.add(name.replace(".", "_"))
             internal = name in INTERNAL_TOPICS
@@ -155,7 +155,7 @@ def _make_topics(
 def _asked_topic(
     state: BrokerState, made: AutoCreation, asked: MetadataRequestTopic
 ) -> MetadataResponseTopic:
-    # A client that asks by id may leave the name out or send an empty one.
+    # A request by id may omit the name or contain an empty one.
     if asked.name is None or asked.topic_id != NO_TOPIC_ID:
         topic = state.topics.by_id(asked.topic_id)
         if topic is None:
@@ -219,7 +219,7 @@ def describe_cluster(
 def describe_topic_partitions(
     state: BrokerState, request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
-    """Partitions of topics in order of their names, page by page."""
+    """Partitions of topics in the order of their names, in pages."""
     names = sorted({topic.name for topic in request.topics}) or state.topics.names()
     first_partition = 0
     if request.cursor is not None:

@@ -1,4 +1,4 @@
-"""Committed offsets: messages to the coordinator's values, for large requests bit by bit."""
+"""Committed offsets: converts messages to the coordinator's values, large requests in steps."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -31,14 +31,14 @@ TOPIC_ID_VERSION_MIN = 10
 MANY_GROUPS_VERSION_MIN = 8
 
 Codes = list[ErrorCode]
-# What both kinds of commit requests say of a partition.
+# The fields that both kinds of commit requests have per partition.
 CommitPartition = wire.OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
 
 class _Topic(Protocol):
-    """A topic of a request or of an answer."""
+    """A topic of a request or a response."""
 
-    partitions: list[Any]  # Any: each message has its own
+    partitions: list[Any]  # Any: each message has its own class
 
 
 TopicT = TypeVar("TopicT", bound=_Topic)
@@ -49,7 +49,7 @@ def _count(topics: Sequence[_Topic]) -> int:
 
 
 def pieces(topics: Sequence[TopicT]) -> Iterator[list[TopicT]]:
-    """The topics of a request in runs with few partitions; one with many is in several of them."""
+    """The topics of a request in groups with few partitions; a large topic is in several groups."""
     piece: list[TopicT] = []
     for topic in topics:
         for partitions in (
@@ -66,7 +66,7 @@ def pieces(topics: Sequence[TopicT]) -> Iterator[list[TopicT]]:
 def joined(
     topics: Iterable[Sequence[TopicT]], same: Callable[[TopicT, TopicT], bool]
 ) -> list[TopicT]:
-    """The topics of an answer: what is in several pieces is one topic again."""
+    """The topics of a response: joins the parts of topics that were split."""
     whole: list[TopicT] = []
     for topic in chain.from_iterable(topics):
         if whole and same(whole[-1], topic):
@@ -161,7 +161,7 @@ def _new_offset(topic: str | None, partition: CommitPartition) -> NewOffset:
 def commit_in_transaction(
     state: BrokerState, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse | Pending[TxnOffsetCommitResponse]:
-    """A group commits offsets that count once the producer's transaction commits."""
+    """A group commits offsets that apply when the producer's transaction commits."""
     answer = state.groups.offsets.commit(
         CommittingMember(
             request.group_id, request.member_id, request.group_instance_id, request.generation_id
@@ -201,13 +201,13 @@ def transactional_response(
 def offset_fetch(
     state: BrokerState, request: wire.OffsetFetchRequest, context: RequestContext
 ) -> Parts[wire.OffsetFetchResponse]:
-    """What groups have committed; -1 where they have not."""
+    """The committed offsets of groups; -1 for partitions without one."""
     stable = request.require_stable
     if context.version >= MANY_GROUPS_VERSION_MIN:
         groups = []
         seen: set[str] = set()
         for asked in request.groups:
-            if asked.group_id not in seen:  # one that comes again is answered once
+            if asked.group_id not in seen:  # a duplicate is described once
                 seen.add(asked.group_id)
                 groups.append((yield from _fetch_group(state, asked, stable, context.version)))
             yield
@@ -281,7 +281,7 @@ def _fetch_topic(
 def _find(
     state: BrokerState, group_id: str, topic: str, stable: bool, number: int
 ) -> tuple[int, int, int, str, ErrorCode]:
-    """What all versions say of a partition: number, offset, leader epoch, metadata, code."""
+    """The fields of all versions for a partition: number, offset, leader epoch, metadata, code."""
     code = ErrorCode.NONE
     try:
         found = state.groups.offsets.find(group_id, TopicPartition(topic, number), stable=stable)
@@ -298,10 +298,10 @@ def _find(
 def offset_delete(
     state: BrokerState, request: wire.OffsetDeleteRequest, context: RequestContext
 ) -> Parts[wire.OffsetDeleteResponse | Pending[wire.OffsetDeleteResponse]]:
-    """Forget committed offsets."""
+    """Delete committed offsets."""
     delete = partial(_delete, state, request.group_id)
     try:
-        if not request.topics:  # the answer says whether there is such a group
+        if not request.topics:  # the response shows whether the group exists
             delete([])
         answers = yield from each(pieces(request.topics), delete)
     except BrokerError as error:
@@ -317,7 +317,7 @@ def offset_delete(
 def _delete(
     state: BrokerState, group_id: str, topics: list[wire.OffsetDeleteRequestTopic]
 ) -> list[wire.OffsetDeleteResponseTopic] | Pending[list[wire.OffsetDeleteResponseTopic]]:
-    """Forget the offsets of some topics of a request."""
+    """Delete the offsets of some topics of a request."""
     partitions = [
         TopicPartition(topic.name, partition.partition_index)
         for topic in topics
@@ -344,7 +344,7 @@ def _deleted(
 
 
 def prepare(state: BrokerState, request: object, context: RequestContext) -> None:
-    """Make the topic of groups, before the lock is taken: that waits for the disk."""
+    """Create the topic of groups before the lock is acquired: this waits for the disk."""
     state.topics.prepare_internal(GROUP_TOPIC)
 
 

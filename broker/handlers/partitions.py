@@ -1,13 +1,13 @@
-"""The errors that one part of a request may fail with, and their codes."""
+"""The errors that affect one part of a request, and their codes."""
 
 from broker.errors import BrokerError, ErrorCode, StorageError
 
-# What one part of a request may fail with, without failing the others.
+# Errors that fail one part of a request without failing the others.
 REFUSED = (BrokerError, StorageError)
 
 
 def error_code_of(error: BaseException) -> ErrorCode:
-    """The code a client gets for an error of ours."""
+    """The error code that a client receives for an exception."""
     if isinstance(error, BrokerError):
         return error.code
     if isinstance(error, (StorageError, OSError)):

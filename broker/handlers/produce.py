@@ -1,4 +1,4 @@
-"""Produce: batches in, offsets out."""
+"""Produce: appends batches and returns their offsets."""
 
 import logging
 from functools import partial
@@ -34,20 +34,20 @@ ACKS_LEADER = 1
 NO_OFFSET = -1
 REPLICAS = 1
 
-AT_ONCE_MAX = 20  # partitions that are written without letting others in between
+AT_ONCE_MAX = 20  # partitions that are written without a pause for other requests
 
 ZSTD = 4
 ZSTD_VERSION_MIN = 7
-ABORTABLE_VERSION_MIN = 11  # the client knows TRANSACTION_ABORTABLE
-JOINING_VERSION_MIN = 12  # what is produced joins the transaction unasked
+ABORTABLE_VERSION_MIN = 11  # the client supports TRANSACTION_ABORTABLE
+JOINING_VERSION_MIN = 12  # partitions are added to the transaction implicitly
 TOPIC_ID_VERSION_MIN = 13
 
 # Length, magic, attributes, producer id and epoch of a batch's header.
 BATCH_FACTS = Struct(">8xi4xb4xh20xqh")
 BEFORE_LENGTH_ENDS = 12
-OLDEST_RECORD_BYTES = 14  # the smallest thing that any version of the format could mean
+OLDEST_RECORD_BYTES = 14  # the smallest record of any version of the format
 
-# Found before the log is looked at; all other refusals of an append tell where the log starts.
+# Detected before the log is read; all other errors of an append contain the log start offset.
 START_UNKNOWN = (
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.MESSAGE_TOO_LARGE,
@@ -56,16 +56,16 @@ START_UNKNOWN = (
 )
 
 Waits = list[tuple[Partition, int, PartitionProduceResponse]]
-# Per partition of a request: what its records are, what is wrong with them, or not looked at.
+# Per partition of a request: facts about its records, an error, or not inspected.
 Inspected = RecordFacts | CorruptBatch | None
 
 
 def inspect(
     state: BrokerState, request: ProduceRequest, context: RequestContext
 ) -> list[list[Inspected]]:
-    """Read all records before the broker's lock is taken: decompression may take a while.
+    """Read all records before the broker's lock is acquired: decompression may take long.
 
-    Bytes that are not a batch, or too large for their topic, are refused when they are written.
+    Bytes that are not a batch, or too large for their topic, are refused by the write.
     """
     by_id = context.version >= TOPIC_ID_VERSION_MIN
     found = []
@@ -92,7 +92,7 @@ def _inspect(records: Records | None, bytes_max: int) -> Inspected:
 
 
 def produce(state: BrokerState, request: ProduceRequest, context: RequestContext) -> object:
-    """Append what the client sent, partition by partition; one that fails does not stop others."""
+    """Append the records, partition by partition; a failed one does not affect the others."""
     if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         return refuse(request, ErrorCode.INVALID_REQUIRED_ACKS)
     if len(request.topic_data) > AT_ONCE_MAX:
@@ -114,7 +114,7 @@ def produce(state: BrokerState, request: ProduceRequest, context: RequestContext
 def _produce_in_parts(
     state: BrokerState, request: ProduceRequest, context: RequestContext
 ) -> Parts[ProduceResponse | Pending[ProduceResponse] | None]:
-    """A request for many partitions: others get their turn between two of them."""
+    """A request for many partitions, with other requests in between."""
 
     def write(_: ErrorCode) -> ProduceResponse | Pending[ProduceResponse]:
         return _write(state, request, context)
@@ -149,16 +149,16 @@ def _write_unanswered(state: BrokerState, request: ProduceRequest, context: Requ
     writer = _Writer(state, request, context)
     writer.write_topics()
     if writer.failure is not None:
-        # The producer gets no response: a closed connection makes it ask for metadata again.
+        # The producer gets no response: closing the connection makes it refresh its metadata.
         raise writer.failure
 
 
 def join_transaction(
     state: BrokerState, request: ProduceRequest, version: int
 ) -> ErrorCode | Pending[ErrorCode]:
-    """Make what is produced part of the producer's transaction, before it is written.
+    """Add the partitions to the producer's transaction before the records are written.
 
-    What cannot join is refused when it should be written, partition by partition.
+    Partitions that cannot be added are refused by the write, one by one.
     """
     joining: dict[ProducerIdentity, list[TopicPartition]] = {}
     for data in request.topic_data:
@@ -181,7 +181,7 @@ def join_transaction(
 
 
 def _keep_records(request: ProduceRequest) -> None:
-    """Copy what will be written later: the memory of a request is used again."""
+    """Copy records that are written later: the buffer of a request is reused."""
     for topic in request.topic_data:
         for part in topic.partition_data:
             if isinstance(part.records, (bytes, memoryview)):
@@ -216,13 +216,13 @@ class _Writer:
         return [self._write_topic(data, inspected) for data, inspected in pairs]
 
     def write_in_parts(self) -> Parts[list[TopicProduceResponse]]:
-        """Append to all partitions of the request, with others in between."""
+        """Append to all partitions of the request, with other requests in between."""
         responses = []
         for data, inspected in zip(self._request.topic_data, self._inspected, strict=True):
             topic, _ = self._find_topic(data)
             answers = []
             for part, facts in zip(data.partition_data, inspected, strict=True):
-                # Found again each time: it may have been deleted meanwhile.
+                # Looked up each time: it may have been deleted meanwhile.
                 answers.append(self._write_partition(*self._find_topic(data), part, facts))
                 yield
             name = data.name if topic is None else topic.name
@@ -249,7 +249,7 @@ class _Writer:
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic is None:
             return None, missing
-        if topic.internal:  # only the broker writes it, whatever a client calls itself
+        if topic.internal:  # only the broker writes it, whatever the client id is
             return topic, ErrorCode.INVALID_TOPIC_EXCEPTION
         return topic, ErrorCode.NONE
 
@@ -275,7 +275,7 @@ class _Writer:
         self._check_batch(partition, records)
         try:
             if isinstance(facts, CorruptBatch):
-                # A checksum that is wrong explains it, and then sending again can help.
+                # A wrong checksum explains the error, and then a retry can help.
                 check_batches(records, batch_bytes_max=topic.config.max_message_bytes)
                 raise facts
             appended = partition.append(records, now_ms=self._now_ms, facts=facts)
@@ -301,7 +301,7 @@ class _Writer:
         return answer
 
     def _check_batch(self, partition: Partition, records: memoryview) -> None:
-        """What a produce request may hold, beyond what any batch must be."""
+        """Checks that apply only to batches of produce requests."""
         if len(records) < HEADER_BYTES:
             raise BrokerError(ErrorCode.INVALID_RECORD, "records end before a batch's header does")
         length, magic, attributes, producer_id, epoch = BATCH_FACTS.unpack_from(records)
@@ -347,7 +347,7 @@ class _Writer:
 
 
 def _bytes_of(data: PartitionProduceData) -> bytes:
-    # Embedded clients pass bytes; only memory that may be written can be given its offsets.
+    # Embedded clients pass bytes; offsets can only be written into writable memory.
     if isinstance(data.records, bytes):
         return data.records
     raise BrokerError(ErrorCode.INVALID_RECORD, "a produce request needs a batch per partition")
@@ -362,7 +362,7 @@ def _failed_partition(
 def _when_durable(
     state: BrokerState, request: ProduceRequest, response: ProduceResponse, waits: Waits
 ) -> Pending[ProduceResponse]:
-    """Answer when all is on disk, or say which partitions were not in time."""
+    """Respond when everything is on disk; partitions that time out get an error."""
     pending: Pending[ProduceResponse] = Pending()
     unfinished = {id(answer): answer for _, _, answer in waits}
 

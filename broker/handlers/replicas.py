@@ -1,4 +1,4 @@
-"""ElectLeaders and ListPartitionReassignments: one node leads everything and nothing moves."""
+"""ElectLeaders and ListPartitionReassignments: one node leads everything, nothing is reassigned."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ from broker.protocol.messages.topics import (
 def elect_leaders(
     state: BrokerState, request: ElectLeadersRequest, context: RequestContext
 ) -> Parts[ElectLeadersResponse]:
-    """Every partition already has its leader; a request for all reports only changes."""
+    """Every partition already has its leader; a request for all partitions reports only changes."""
     results = []
     for asked in request.topic_partitions or ():
         found = yield from each(asked.partitions, partial(_election, state, asked.topic))
@@ -45,7 +45,7 @@ def _election(state: BrokerState, topic: str, number: int) -> PartitionResult:
 def list_partition_reassignments(
     state: BrokerState, request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
-    """None, ever."""
+    """Always empty."""
     return ListPartitionReassignmentsResponse(error_message=None)
 
 

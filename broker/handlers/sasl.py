@@ -14,7 +14,7 @@ from broker.protocol.messages.sasl import (
 def sasl_handshake(
     state: BrokerState, request: SaslHandshakeRequest, context: RequestContext
 ) -> SaslHandshakeResponse:
-    """There is no mechanism to choose."""
+    """No mechanism is supported."""
     return SaslHandshakeResponse(ErrorCode.ILLEGAL_SASL_STATE)
 
 

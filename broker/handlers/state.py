@@ -1,4 +1,4 @@
-"""BrokerState: what handlers work on, and what they know of the request they answer."""
+"""BrokerState and RequestContext: the parts of the broker and the request that handlers use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,21 +38,21 @@ class BrokerState:
 
     @property
     def node_id(self) -> int:
-        """The id under which this broker is known to clients."""
+        """The broker id that clients see."""
         return self.config.broker_id
 
 
 @dataclass(slots=True)
 class RequestContext:
-    """The version a request came in, and from whom; what was prepared before the lock was taken."""
+    """The version and connection of a request, and values prepared before locking."""
 
     version: int
     connection: ConnectionInfo
     prepared: Any = None  # Any: what the API's own preparation returned
 
 
-# A handler answers with a response, with a Pending one, or with None when no answer is wanted
-# (acks=0). Errors are codes inside the response; a BrokerError that leaves a handler ends the
-# connection, which is all that can be done where no answer is expected.
-# Any: each handler takes the request class of its API, which the table below it pairs with the key.
+# A handler returns a response, a Pending one, or None if no response is expected (acks=0). Errors
+# are codes inside the response; a BrokerError that a handler raises closes the connection, which is
+# the only option where no response is expected. Any: each handler takes the request class of its
+# API, and the table below pairs it with the key.
 Handler = Callable[[BrokerState, Any, RequestContext], object]

@@ -1,4 +1,4 @@
-"""The table of handlers: which function answers which API."""
+"""The table of handlers: the function for each API."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -47,10 +47,10 @@ HANDLERS: dict[ApiKey, Handler] = {
 
 VERSIONS = VersionTable({*HANDLERS, ApiKey.API_VERSIONS})
 HANDLERS[ApiKey.API_VERSIONS] = VERSIONS.api_versions
-# Refused, so that a client set up for authentication gets the reason; therefore not announced.
+# Refused, so that a client with authentication gets the reason; therefore not announced.
 HANDLERS.update(sasl.HANDLERS)
 
-# What is done before the lock is taken, by API: reads the catalog, makes internal topics.
+# Work before the lock is acquired, by API: reads the catalog, creates internal topics.
 PREPARATIONS: dict[ApiKey, Handler] = {
     **produce.PREPARATIONS,
     **fetch.PREPARATIONS,
@@ -68,7 +68,7 @@ REFUSALS: dict[ApiKey, Refusal] = {
 
 
 def refusal(api_key: ApiKey, version: int, request: object, code: ErrorCode) -> object | None:
-    """A response that says the whole request failed; None if the version has no place for that."""
+    """A response that fails the whole request; None if the version has no field for that."""
     if api_key in REFUSALS:
         return REFUSALS[api_key](request, code)
     kind: Any = RESPONSES[api_key]

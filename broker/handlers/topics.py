@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions: the topics there are."""
+"""CreateTopics, DeleteTopics, CreatePartitions."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ NEW_PARTITIONS_MAX = 20_000  # of one request
 def create_topics(
     state: BrokerState, request: CreateTopicsRequest, context: RequestContext
 ) -> Parts[CreateTopicsResponse | Pending[CreateTopicsResponse]]:
-    """Make the topics that can be made; the others say why not."""
+    """Create the valid topics; the others have an error."""
     asked_often = _repeated(topic.name for topic in request.topics)
     new_topics: dict[str, NewTopic] = {}
     folded: set[str] = set()
@@ -73,8 +73,8 @@ def create_topics(
             else _made_topic(state, new_topics[name], made.get(name))
         ),
     )
-    # A topic that another request creates exists only when that is done: a client that is refused
-    # with TOPIC_ALREADY_EXISTS uses it at once.
+    # A topic that another request is creating exists only when that request is done: a client that
+    # receives TOPIC_ALREADY_EXISTS uses the topic immediately.
     others = {
         name: creation
         for name, error in refused.items()
@@ -122,7 +122,7 @@ def _check_apart(new: NewTopic, others: set[str]) -> None:
 
 
 def _check_room(count: int, room: int) -> None:
-    """What one request makes is bounded: its partitions are made while others wait for topics."""
+    """The size of a request is limited: other requests wait while its partitions are created."""
     if count > room:
         raise BrokerError(
             ErrorCode.POLICY_VIOLATION,
@@ -137,11 +137,11 @@ def _make(
     *,
     validate_only: bool,
 ) -> tuple[dict[str, Topic], Outcome | Pending[Outcome]]:
-    """The topics as they will be, and whether they are."""
+    """The topics to create, and whether they exist now."""
     wanted = []
     for new in [] if validate_only else new_topics.values():
         try:
-            # Checked again: others may have come in between.
+            # Checked again: other requests may have been handled in between.
             state.topics.check_name_is_free(new.name)
             wanted.append(new)
         except BrokerError as error:
@@ -235,7 +235,7 @@ def delete_topics(
     for some in batched(asked, TOPICS_AT_ONCE_MAX):
         results = [_deletion(state, one, going) for one in some]
         names = [result.name or "" for result in results if not result.error_code]
-        # Staged at once, so that what is in between finds them there or not.
+        # Staged in one step, so that requests in between see all topics or none.
         pending = state.topics.stage(dict.fromkeys(names, None)) if names else Outcome()
         answers.append(follow(pending, partial(_deleted, results)))
         yield
@@ -340,14 +340,14 @@ def _grown(
 
 
 def _check_growth(state: BrokerState, asked: CreatePartitionsTopic, room: int) -> int:
-    """How many partitions a topic gets; BrokerError says why it cannot have them."""
+    """The new number of partitions of a topic; BrokerError if it is refused."""
     topic = state.topics.wanted(asked.name)
     if topic is None:
         raise BrokerError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f'topic "{asked.name}" does not exist'
         )
     if topic.internal:
-        # The state of a group lives in the partition its name hashes to.
+        # The state of a group is in the partition that its name hashes to.
         raise BrokerError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f'topic "{asked.name}" is internal: it cannot get more partitions',

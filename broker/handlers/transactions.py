@@ -1,4 +1,4 @@
-"""Producer ids and transactions: what versions of the protocol say differently, and shapes."""
+"""Producer ids and transactions: converts messages of all versions to the coordinator's values."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -28,7 +28,7 @@ from broker.pending import Pending
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import transactions as wire
 
-PRODUCER_FENCED_VERSION_MIN = 2  # older clients know INVALID_PRODUCER_EPOCH only
+PRODUCER_FENCED_VERSION_MIN = 2  # older clients only support INVALID_PRODUCER_EPOCH
 INIT_FENCED_VERSION_MIN = 4
 ADD_MANY_VERSION_MIN = 4
 ADD_ABORTABLE_VERSION_MIN = 5
@@ -78,7 +78,7 @@ def _fencing_code(code: ErrorCode, *, modern: bool) -> ErrorCode:
 def add_partitions_to_txn(
     state: BrokerState, request: wire.AddPartitionsToTxnRequest, context: RequestContext
 ) -> object:
-    """Partitions join a transaction; since version 4 of several transactions at once."""
+    """Add partitions to a transaction; since version 4 to several transactions at once."""
     if context.version < ADD_MANY_VERSION_MIN:
         only = wire.AddPartitionsToTxnTransaction(
             request.v3_and_below_transactional_id,
@@ -177,7 +177,7 @@ def _add_results(
 def refuse_partitions(
     request: wire.AddPartitionsToTxnRequest, code: ErrorCode
 ) -> wire.AddPartitionsToTxnResponse:
-    """The same error for every partition, in the shape of old and new versions."""
+    """The same error for every partition, in the format of old and new versions."""
     old = wire.AddPartitionsToTxnTransaction(topics=request.v3_and_below_topics)
     return wire.AddPartitionsToTxnResponse(
         error_code=code, results_by_topic_v3_and_below=_add_results(old, lambda _: code)
@@ -187,7 +187,7 @@ def refuse_partitions(
 def add_offsets_to_txn(
     state: BrokerState, request: wire.AddOffsetsToTxnRequest, context: RequestContext
 ) -> wire.AddOffsetsToTxnResponse | Pending[wire.AddOffsetsToTxnResponse]:
-    """A group's offsets join a transaction."""
+    """Add a group's offsets to a transaction."""
     try:
         answer = state.transactions.add_partitions(
             request.transactional_id,
@@ -226,7 +226,7 @@ def end_txn(
 def txn_offset_commit(
     state: BrokerState, request: wire.TxnOffsetCommitRequest, context: RequestContext
 ) -> wire.TxnOffsetCommitResponse | Pending[wire.TxnOffsetCommitResponse]:
-    """Offsets that count when the transaction commits; since version 5 they join it unasked."""
+    """Commit offsets in a transaction; since version 5 the group is added implicitly."""
     producer = ProducerIdentity(request.producer_id, request.producer_epoch)
     partition = state.transactions.offsets_partition(request.group_id)
     try:
@@ -250,7 +250,7 @@ def txn_offset_commit(
     return follow(joined, lambda _: commit_in_transaction(state, request))
 
 
-# Kafka's group coordinator turns what a partition says into what clients of offsets know.
+# Kafka's group coordinator maps errors of partitions to codes that clients of offsets know.
 OFFSET_ERRORS = {
     ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -267,7 +267,7 @@ def refuse_offsets(
 def write_txn_markers(
     state: BrokerState, request: wire.WriteTxnMarkersRequest, context: RequestContext
 ) -> Parts[wire.WriteTxnMarkersResponse | Pending[wire.WriteTxnMarkersResponse]]:
-    """End transactions in single partitions: how a hanging one is aborted by hand."""
+    """End transactions in single partitions: this aborts a hanging transaction."""
     answers = []
     for marker in request.markers:
         answers.append((yield from _write_marker(state, marker)))
@@ -285,10 +285,10 @@ def _write_marker(
     seen: set[TopicPartition] = set()
     for partition in _each_partition(marker):
         yield
-        if partition in seen:  # it gets one marker
+        if partition in seen:  # one marker per partition
             continue
         seen.add(partition)
-        if partition.topic == TRANSACTION_TOPIC:  # only the coordinator writes it
+        if partition.topic == TRANSACTION_TOPIC:  # only the coordinator writes to it
             answers.append({partition: ErrorCode.INVALID_TOPIC_EXCEPTION})
             continue
         answers.append(
@@ -345,10 +345,10 @@ def refuse_markers(
 def describe_producers(
     state: BrokerState, request: wire.DescribeProducersRequest, context: RequestContext
 ) -> Parts[wire.DescribeProducersResponse]:
-    """Who writes to partitions, and what they have open there."""
+    """The producers of partitions, and their open transactions."""
     topics = []
     for topic in request.topics:
-        # A partition that is asked for again is answered once.
+        # A partition that is listed twice is described once.
         numbers = dict.fromkeys(topic.partition_indexes)
         found = yield from each(numbers, partial(_producers_of, state, topic.name))
         topics.append(wire.TopicResponse(topic.name, found))
@@ -396,8 +396,8 @@ def refuse_producers(
 def describe_transactions(
     state: BrokerState, request: wire.DescribeTransactionsRequest, context: RequestContext
 ) -> Parts[wire.DescribeTransactionsResponse]:
-    """Where transactional ids stand."""
-    # One that is asked for again is answered once.
+    """The states of transactional ids."""
+    # An id that is listed twice is described once.
     found = yield from each(dict.fromkeys(request.transactional_ids), partial(_description, state))
     return wire.DescribeTransactionsResponse(transaction_states=found)
 
@@ -473,13 +473,13 @@ def _partitions_of(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPar
 def prepare_id(
     state: BrokerState, request: wire.InitProducerIdRequest, context: RequestContext
 ) -> None:
-    """Make the topic of transactions, before the lock is taken: that waits for the disk."""
+    """Create the topic of transactions before the lock is acquired: this waits for the disk."""
     if request.transactional_id:
         state.topics.prepare_internal(TRANSACTION_TOPIC)
 
 
 def prepare_offsets(state: BrokerState, request: object, context: RequestContext) -> None:
-    """Make the topic of offsets, before the lock is taken: that waits for the disk."""
+    """Create the topic of offsets before the lock is acquired: this waits for the disk."""
     state.topics.prepare_internal(GROUP_TOPIC)
 
 

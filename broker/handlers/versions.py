@@ -1,4 +1,4 @@
-"""ApiVersions: which versions of which APIs are answered."""
+"""ApiVersions: the supported versions of each API."""
 
 from collections.abc import Iterable
 
@@ -15,14 +15,14 @@ from broker.protocol.messages.metadata import (
     SupportedFeatureKey,
 )
 
-# Clients on librdkafka 2.0 take a lower bound above 0 as "this broker cannot read compressed
-# batches" and silently stop compressing, so 0 is announced although 3 is the first one answered.
+# librdkafka 2.0 interprets a lower bound above 0 as "this broker cannot read compressed batches"
+# and silently stops compressing, so 0 is announced although 3 is the first supported version.
 ANNOUNCED_MIN = {ApiKey.PRODUCE: 0}
 
 SOFTWARE_VERSION_MIN = 3
 
-# Transactions v2: producing adds partitions to the transaction, and every end moves the epoch. A
-# feature that starts at 0 is reported from version 4 on; older clients cannot read it.
+# Transactions v2: producing adds partitions to the transaction, and every end increments the epoch.
+# A feature that starts at 0 is reported from version 4 on; older clients cannot read it.
 FEATURES_VERSION_MIN = 4
 FEATURES_EPOCH = 0
 SUPPORTED_FEATURES = [SupportedFeatureKey("transaction.version", 0, TRANSACTIONS_V2)]
@@ -30,7 +30,7 @@ FINALIZED_FEATURES = [FinalizedFeatureKey("transaction.version", TRANSACTIONS_V2
 
 
 class VersionTable:
-    """Answers ApiVersions for the APIs that have a handler."""
+    """Responds to ApiVersions for the APIs that have a handler."""
 
     def __init__(self, answered: Iterable[ApiKey]) -> None:
         self._versions = [_announced(api_key) for api_key in sorted(answered)]
@@ -38,7 +38,7 @@ class VersionTable:
     def api_versions(
         self, state: BrokerState, request: ApiVersionsRequest, context: RequestContext
     ) -> ApiVersionsResponse:
-        """The list, and a note of the client's software."""
+        """The list; also stores the name of the client's software."""
         if context.version >= SOFTWARE_VERSION_MIN:
             context.connection.software_name = request.client_software_name
             context.connection.software_version = request.client_software_version
@@ -50,7 +50,7 @@ class VersionTable:
         return answer
 
     def unsupported(self) -> ApiVersionsResponse:
-        """The answer, always in version 0, to a version of ApiVersions that is not known."""
+        """The response, always in version 0, to an unknown version of ApiVersions."""
         return ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=self._versions
         )

@@ -1,4 +1,4 @@
-"""ApiKey: the APIs we know, by Kafka's numbers; each message declares the versions answered."""
+"""ApiKey: the known APIs, by Kafka's numbers; each message declares its supported versions."""
 
 from enum import IntEnum
 

@@ -4,8 +4,8 @@
     response  size  correlation_id [tags]  body
 
 The header is flexible (has a tagged section) exactly when the body is, with two old exceptions: the
-client id is never compact, and the response to ApiVersions never has tags, since the client cannot
-know yet.
+client id is never compact, and the response to ApiVersions never has tags, since the client does
+not know the broker's versions yet.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ SIZE_BYTES = SIZE.size
 
 @dataclass(slots=True)
 class Request:
-    """A decoded request: what was asked, in which version, by whom."""
+    """A decoded request: the API, its version, the message and the client."""
 
     api_key: ApiKey
     api_version: int
@@ -42,12 +42,12 @@ class Request:
 
 
 def version_range(api_key: ApiKey) -> Versions:
-    """The versions of an API that our codec knows."""
+    """The versions of an API that the codec supports."""
     return SPECS[REQUESTS[api_key]].versions
 
 
 def peek_header(frame: memoryview) -> tuple[int, int, int]:
-    """Api key, version and correlation id of a request frame, whatever they are."""
+    """Api key, version and correlation id of a request frame, unchecked."""
     if len(frame) < REQUEST_PREFIX.size:
         raise MalformedMessage(f"request of {len(frame)} bytes is shorter than a header")
     key, version, correlation_id = REQUEST_PREFIX.unpack_from(frame)
@@ -65,7 +65,7 @@ def decode_request(frame: memoryview) -> Request:
     return Request(api_key, version, correlation_id, client_id, body)
 
 
-# What a request's first bytes announce: the API, its class, whether the header has tags.
+# What the first bytes of a request determine: the API, its class, whether the header has tags.
 _INCOMING: dict[tuple[int, int], tuple[ApiKey, type[object], bool]] = {}
 
 
@@ -100,7 +100,7 @@ def _skip_tags(frame: memoryview, position: int) -> int:
 def encode_response(
     api_key: ApiKey, version: int, correlation_id: int, body: object
 ) -> list[Attachment]:
-    """The parts of a response frame, size included, in the order they go out."""
+    """The parts of a response frame, including the size, in the order in which they are sent."""
     out = bytearray(SIZE_AND_CORRELATION.size)
     attachments: Attachments = []
     if api_key is not ApiKey.API_VERSIONS and codec.is_flexible(type(body), version):
@@ -114,7 +114,7 @@ def encode_response(
 def encode_request(
     body: object, version: int, *, correlation_id: int, client_id: str
 ) -> list[Attachment]:
-    """The parts of a request frame, size included, in the order they go out."""
+    """The parts of a request frame, including the size, in the order in which they are sent."""
     api_key = SPECS[type(body)].api_key
     assert api_key is not None, f"{type(body).__name__} is not a request"
     out = bytearray(SIZE_BYTES)
@@ -140,7 +140,7 @@ def decode_response(cls: type[T], version: int, frame: memoryview) -> T:
 
 
 def response_class(request: object) -> type[object]:
-    """The response class that answers a request."""
+    """The response class of a request."""
     api_key = SPECS[type(request)].api_key
     assert api_key is not None, f"{type(request).__name__} is not a request"
     return RESPONSES[api_key]

@@ -1,9 +1,8 @@
-"""Turns declared messages into encode and decode functions, generated once per class and version.
+"""Generates the encode and decode functions of declared messages, once per class and version.
 
 The generated code is plain straight-line Python: runs of fixed-size fields become one struct call,
-other fields one call into broker.protocol.primitives. Record bytes are not copied: decoding yields
-views of the frame, encoding leaves them out of the buffer and notes where they belong (an
-attachment).
+other fields one call into broker.protocol.primitives. Record bytes are not copied: decoding returns
+views of the frame, encoding omits them from the buffer and returns their positions (attachments).
 """
 
 from collections.abc import Callable
@@ -25,7 +24,7 @@ FIXED = {
 
 
 class Attachment(Protocol):
-    """Bytes that travel beside the encoded buffer: a view, or a slice of a file."""
+    """Bytes that are not in the encoded buffer: a view, or a slice of a file."""
 
     def __len__(self) -> int:
         """Size in bytes."""
@@ -33,14 +32,14 @@ class Attachment(Protocol):
 
 
 Attachments = list[tuple[int, Attachment]]
-# Any: each decoder gives messages of one class.
+# Any: each decoder returns messages of one class.
 Decoder = Callable[[memoryview, int], tuple[Any, int]]
 Encoder = Callable[[object, bytearray, Attachments], None]
 
 _DECODERS: dict[tuple[type[object], int, bool], Decoder] = {}
 _ENCODERS: dict[tuple[type[object], int, bool], Encoder] = {}
 
-# Whole messages know by themselves whether they are flexible; parts are what their message is.
+# Whole messages define whether they are flexible; parts are like their message.
 _TOP_DECODERS: dict[tuple[type[object], int], Decoder] = {}
 _TOP_ENCODERS: dict[tuple[type[object], int], Encoder] = {}
 
@@ -52,7 +51,7 @@ def is_flexible(cls: type[object], version: int) -> bool:
 
 
 def decode(cls: type[T], buffer: memoryview, version: int, position: int = 0) -> tuple[T, int]:
-    """Decode one message; return it and the position after it."""
+    """Decode one message; returns it and the position after it."""
     decoder = _TOP_DECODERS.get((cls, version)) or _top_decoder(cls, version)
     try:
         message, position = decoder(buffer, position)
@@ -83,7 +82,7 @@ def _top_encoder(cls: type[object], version: int) -> Encoder:
 
 
 def to_bytes(message: object, version: int) -> bytes:
-    """The whole message as bytes, attachments copied in."""
+    """The whole message as bytes, including attachments."""
     out = bytearray()
     attachments: Attachments = []
     encode(message, version, out, attachments)
@@ -96,7 +95,7 @@ def to_bytes(message: object, version: int) -> bytes:
 
 
 def from_bytes(cls: type[T], data: bytes | memoryview, version: int) -> T:
-    """Decode bytes that hold exactly one message; bytes left over are refused."""
+    """Decode bytes that contain exactly one message; extra bytes are refused."""
     message, position = decode(cls, memoryview(data), version)
     if position != len(data):
         raise MalformedMessage(
@@ -115,7 +114,7 @@ def _wires(cls: type[object], version: int, *, tagged: bool) -> list[tuple[str, 
 
 
 class _Source:
-    """Lines of one generated function and the names it needs."""
+    """Lines of one generated function and the names it uses."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -140,7 +139,7 @@ class _Source:
 
 
 def _runs(wires: list[tuple[str, Wire]]) -> list[list[tuple[str, Wire]]]:
-    """Group neighbouring fixed-size fields; every other field stands alone."""
+    """Group adjacent fixed-size fields; every other field is a group of its own."""
     runs: list[list[tuple[str, Wire]]] = []
     for name, wire in wires:
         fixed = wire.kind in FIXED
@@ -265,7 +264,7 @@ def _decode_array(
 def _decode_tagged(source: _Source, cls: type[object], version: int) -> None:
     wires = _wires(cls, version, tagged=True)
     if not wires:
-        # Nearly always there are none: one byte, 0.
+        # Usually there are none: one byte, 0.
         skip = source.primitive("skip_tagged_fields")
         source.add(f"position = {skip}(buffer, position) if buffer[position] else position + 1")
         return
@@ -329,7 +328,7 @@ def _encode_field(
     elif wire.kind == "uuid":
         source.add(f"out += message.{name}", indent)
     elif wire.kind == "string":
-        # Handlers say "no text" as None; versions that cannot carry null get the empty string.
+        # Handlers use None for "no text"; versions without null get the empty string.
         value = f"message.{name}" if nullable else f"message.{name} or ''"
         source.add(f"out += {source.primitive(prefix + 'string')}({value})", indent)
     elif wire.kind == "bytes":

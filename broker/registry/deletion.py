@@ -1,4 +1,4 @@
-"""Deleting: first softly, when clients can still read by id, then permanently."""
+"""Deleting: first softly, so that clients can still read schemas by id, then permanently."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from broker.registry.values import StoredSchema
 def deleted_subject(
     state: RegistryState, subject: str, *, permanent: bool
 ) -> tuple[list[int], list[Record]]:
-    """The versions that go, and the records that say so."""
+    """The deleted versions, and the records that delete them."""
     if not state.has_versions(subject, deleted=True):
         raise refusals.subject_not_found(subject)
     if not permanent and not state.has_versions(subject):
@@ -32,8 +32,8 @@ def deleted_subject(
             raise refusals.subject_not_soft_deleted(subject)
     versions = [stored.version for stored in going]
     if not permanent:
-        # Up to the last of all versions: compaction drops earlier records of this key, and what
-        # they deleted must stay so.
+        # Up to the last of all versions: compaction removes earlier records of this key, and the
+        # versions that they deleted must stay deleted.
         last = state.versions(subject, deleted=True)[-1].version
         return versions, [DeleteSubjectRecord(subject, last), *_unset(state, subject)]
     gone: list[Record] = [SchemaRecord(subject, version, None) for version in versions]
@@ -43,7 +43,7 @@ def deleted_subject(
 def deleted_version(
     state: RegistryState, stored: StoredSchema, *, permanent: bool
 ) -> tuple[int, list[Record]]:
-    """The version that goes, and the records that say so."""
+    """The deleted version, and the records that delete it."""
     subject, version = stored.subject, stored.version
     if stored.deleted and not permanent:
         raise refusals.version_soft_deleted(subject, version)
@@ -65,7 +65,7 @@ def _check_unreferenced(state: RegistryState, stored: StoredSchema) -> None:
 
 
 def _unset(state: RegistryState, subject: str) -> list[Record]:
-    """Settings go with the last version that is not deleted."""
+    """Delete settings together with the last version that is not deleted."""
     records: list[Record] = []
     if subject in state.modes:
         records.append(ModeRecord(subject, None))

@@ -1,7 +1,7 @@
-"""The fingerprint of a schema: the MD5 that makes two schemas one, and names them worldwide.
+"""The fingerprint of a schema: the MD5 that identifies equal schemas in all registries.
 
-It is Confluent's: the text, each reference, then metadata and rule set with a byte 1 before each
-of those that are there. The GUID of a schema is this digest written as a UUID.
+It is Confluent's: the text, each reference, then metadata and rule set, each with a byte 1 before
+it if it is present. The GUID of a schema is this digest in the form of a UUID.
 """
 
 import hashlib

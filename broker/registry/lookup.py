@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 def page(found: list[T], offset: int, limit: int) -> list[T]:
-    """A part of a list; a limit below 1 is none."""
+    """A page of a list; a limit below 1 means no limit."""
     start = max(0, offset)
     return found[start : start + limit] if limit > 0 else found[start:]
 
 
 def spellings(state: RegistryState, subject: str) -> Iterator[str]:
-    """A subject, then subjects of its name in other contexts unless it names its own."""
+    """A subject, then subjects with the same name in other contexts, unless it names a context."""
     yield subject
     named = split_subject(subject)
     if named.context == DEFAULT_CONTEXT:
@@ -63,7 +63,7 @@ def same_schema(
 
 
 def place_by_id(state: RegistryState, schema_id: int, subject: str | None) -> StoredSchema:
-    """One place of an id: under the subject, else under its name elsewhere; 40403 if nowhere."""
+    """One version with an id: of the subject, else of the same name elsewhere; 40403 if none."""
     name = split_subject(subject or "")
     if not name.name:
         found = _best(state.places(name.context, schema_id))
@@ -85,7 +85,7 @@ def place_by_id(state: RegistryState, schema_id: int, subject: str | None) -> St
 
 
 def place_by_guid(state: RegistryState, guid: str) -> StoredSchema:
-    """One place of a GUID, the default context first; 40403 if there is none."""
+    """One version with a GUID, preferably in the default context; 40403 if there is none."""
     for context in (DEFAULT_CONTEXT, *state.contexts()):
         schema_id = state.id_by_guid(context, guid.lower())
         if schema_id is not None:
@@ -98,7 +98,7 @@ def place_by_guid(state: RegistryState, guid: str) -> StoredSchema:
 def places_of(
     state: RegistryState, schema_id: int, subject: str | None, *, deleted: bool
 ) -> list[StoredSchema]:
-    """All places of an id in the context where it is found, by subject and version."""
+    """All versions with an id in the context where it is found, by subject and version."""
     found = place_by_id(state, schema_id, subject)
     places = state.places(context_of(found.subject), schema_id)
     kept = [stored for stored in places if deleted or not stored.deleted]
@@ -108,7 +108,7 @@ def places_of(
 def subjects_with(
     state: RegistryState, prefix: str, *, deleted: bool, deleted_only: bool = False
 ) -> list[str]:
-    """Subjects with a prefix in order; one is deleted when all its versions are."""
+    """Subjects with a prefix, in order; a subject is deleted if all its versions are."""
     found = state.subjects()
     if prefix != ALL_CONTEXTS:
         found = [subject for subject in found if matches_prefix(subject, prefix)]
@@ -120,5 +120,5 @@ def subjects_with(
 
 
 def _best(places: Iterable[StoredSchema]) -> StoredSchema | None:
-    """The first of several places, rather one that is not deleted."""
+    """The first of several versions, preferably one that is not deleted."""
     return min(places, key=lambda each: (each.deleted, each.subject, each.version), default=None)

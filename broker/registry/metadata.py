@@ -1,4 +1,4 @@
-"""Metadata and rule sets of schemas: inherited, merged with the configuration's, numbered."""
+"""Metadata and rule sets of schemas: inheritance, merging with the configuration, numbering."""
 
 from broker.registry.fingerprint import RULE_LISTS
 from broker.registry.values import JsonObject, StoredSchema, SubjectConfig
@@ -21,9 +21,9 @@ def with_defaults(
     version: int | None = None,
     number_it: bool = False,
 ) -> tuple[JsonObject | None, JsonObject | None]:
-    """Metadata and rule set of a new version; what was left out is the previous version's.
+    """Metadata and rule set of a new version; missing ones are copied from the previous version.
 
-    Those that carry a version number get that of the new version, if it is known.
+    If they contain a version number, it is set to that of the new version, if known.
     """
     if previous is not None:
         metadata = previous.metadata if metadata is None else metadata
@@ -43,7 +43,7 @@ def with_defaults(
 
 
 def merged_metadata(old: JsonObject | None, new: JsonObject | None) -> JsonObject | None:
-    """Both together; the new one wins where they differ."""
+    """Merges both; the new one takes precedence."""
     if old is None or new is None:
         return new if old is None else old
     merged: dict[str, object] = {**old}
@@ -59,7 +59,7 @@ def merged_metadata(old: JsonObject | None, new: JsonObject | None) -> JsonObjec
 
 
 def merged_rule_sets(old: JsonObject | None, new: JsonObject | None) -> JsonObject | None:
-    """Both together; a new rule takes the place of an old one with its name."""
+    """Merges both; a new rule replaces an old one with the same name."""
     if old is None or new is None:
         return new if old is None else old
     merged: dict[str, object] = {**old, **new}

@@ -1,4 +1,4 @@
-"""Records of the registry's topic, in the form Confluent's registry writes them.
+"""Records of the registry's topic, in the format of Confluent's registry.
 
     key                                                        value
     {"keytype":"SCHEMA","subject":s,"version":v,"magic":1}     {"subject":s,"version":v,"id":i,
@@ -10,8 +10,9 @@
     {"keytype":"CONTEXT","tenant":t,"context":c,"magic":0}     {"tenant":t,"context":c}
     {"keytype":"NOOP","magic":0}                               nothing, or ours: {"maxIds":{c:i}}
 
-No value removes what the key names. A setting of everything has no subject. The value of a NOOP
-is ours: others do not look at it, and it keeps the highest ids when the schemas are compacted away.
+A null value deletes the key's entry. A global setting has no subject. The value of a NOOP is
+Millstream's own: other registries ignore it, and it stores the highest ids when compaction removes
+the schemas.
 """
 
 from collections.abc import Mapping
@@ -30,7 +31,7 @@ from broker.serde.schema.schema import Reference, Schema, SchemaKind
 T = TypeVar("T")
 
 NUMBER_MAX = (1 << 31) - 1
-# The order in which Confluent writes the fields of a configuration; others follow as they come.
+# The order in which Confluent writes the fields of a configuration; other fields follow.
 CONFIG_FIELDS = (
     "alias",
     "normalize",
@@ -47,12 +48,12 @@ CONFIG_FIELDS = (
 
 
 class BadRecord(ValueError):
-    """A record that is none of the registry's; the message says why."""
+    """An invalid record; the message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaRecord:
-    """A version of a subject, or that it is gone."""
+    """A version of a subject, or its deletion."""
 
     subject: str
     version: int
@@ -61,7 +62,7 @@ class SchemaRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord:
-    """The configuration of a subject, a context or everything (None), or that it is gone."""
+    """The configuration of a subject, a context or globally (None), or its deletion."""
 
     subject: str | None
     config: SubjectConfig | None
@@ -69,7 +70,7 @@ class ConfigRecord:
 
 @dataclass(frozen=True, slots=True)
 class ModeRecord:
-    """The mode of a subject, a context or everything (None), or that it is gone."""
+    """The mode of a subject, a context or globally (None), or its deletion."""
 
     subject: str | None
     mode: Mode | None
@@ -77,7 +78,7 @@ class ModeRecord:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSubjectRecord:
-    """All versions of a subject up to one are softly deleted."""
+    """Soft deletion of all versions of a subject up to one."""
 
     subject: str
     version: int
@@ -85,14 +86,14 @@ class DeleteSubjectRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClearSubjectRecord:
-    """Forget what is softly deleted of a subject, a context or everything (None)."""
+    """Removes soft deleted versions of a subject, a context or globally (None)."""
 
     subject: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRecord:
-    """A context is there, or no longer."""
+    """A context, or its deletion."""
 
     context: str
     tenant: str = "default"
@@ -101,7 +102,7 @@ class ContextRecord:
 
 @dataclass(frozen=True, slots=True)
 class NoopRecord:
-    """Nothing but the highest ids that were given, by context."""
+    """Contains only the highest assigned ids, by context."""
 
     max_ids: Mapping[str, int]
 
@@ -236,7 +237,7 @@ _schema_value_of = msgspec.json.Decoder(_SchemaValue).decode
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record:
-    """What a record says; BadRecord says what is wrong with it."""
+    """The decoded record; BadRecord if it is invalid."""
     if key is None:
         raise BadRecord("there is no key")
     try:

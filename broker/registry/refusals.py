@@ -1,4 +1,4 @@
-"""What the registry refuses, in Confluent's words and with its codes; clients match on both."""
+"""Errors of the registry with Confluent's messages and codes; clients compare both."""
 
 from broker.errors import RegistryError
 from broker.registry.subject_names import DEFAULT_CONTEXT, context_of
@@ -80,7 +80,7 @@ def invalid_schema(kind: str, details: str) -> RegistryError:
 
 
 def empty_schema() -> RegistryError:
-    """42201 for no text at all."""
+    """42201 for an empty schema."""
     return RegistryError(42201, "Empty schema")
 
 

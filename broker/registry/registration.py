@@ -1,4 +1,4 @@
-"""Registering: which id and version a schema gets, or why it gets none."""
+"""Registering: assigns an id and a version to a schema, or refuses it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from broker.serde.schema.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a client asks to be registered; an id or version of None is for us to choose."""
+    """The request to register a schema; without an id or version, the registry assigns one."""
 
     subject: str
     schema: Schema
@@ -36,13 +36,13 @@ class Registrar:
     def __init__(
         self, state: RegistryState, parser: SchemaParser, default_level: CompatibilityLevel
     ) -> None:
-        """All of it is read only; the records are for others to write."""
+        """The state is only read; the caller writes the returned records."""
         self._state = state
         self._parser = parser
         self._default_level = default_level
 
     def find(self, asked: Registration, *, deleted: bool) -> StoredSchema | None:
-        """Where a schema is under its subject, as given or with what registering would add."""
+        """The registered version of a schema, as given or with the fields that registering adds."""
         config = self._config(asked.subject)
         found = same_schema(
             self._state, self._parser, self._candidate(asked, config), deleted=deleted
@@ -58,7 +58,7 @@ class Registrar:
         return same_schema(self._state, self._parser, candidate, deleted=deleted)
 
     def known(self, asked: Registration) -> StoredSchema | None:
-        """What registering would find without writing anything, even if it may not write."""
+        """The result of registering without a write, even if writes are not allowed."""
         config = self._config(asked.subject)
         if asked.version is not None or not asked.schema.text.strip():
             return None
@@ -70,7 +70,7 @@ class Registrar:
         return found
 
     def register(self, asked: Registration) -> tuple[StoredSchema, list[Record]]:
-        """The schema in its place, and the records that put it there; none if it is there."""
+        """The registered schema, and the records to write; none if it is already registered."""
         known = self.known(asked)
         if known is not None:
             return known, []
@@ -106,7 +106,7 @@ class Registrar:
     def incompatibilities(
         self, candidate: Candidate, previous: Sequence[StoredSchema], config: SubjectConfig
     ) -> list[str]:
-        """What keeps a schema from following others, oldest first, as its level asks."""
+        """The reasons why a schema is incompatible with others (oldest first), by its level."""
         level = config.level or self._default_level
         group = config.fields.get("compatibilityGroup")
         if isinstance(group, str):
@@ -117,7 +117,7 @@ class Registrar:
         if level is CompatibilityLevel.NONE:
             return []
         if not level.transitive:
-            previous = previous[-1:]  # the others are not used: they need not be parsed
+            previous = previous[-1:]  # the others are not used, so they are not parsed
         parsed = [self._parser.parse(each.subject, each.schema) for each in previous]
         messages = incompatibilities(level, candidate.parsed, parsed)
         if messages:
@@ -126,7 +126,7 @@ class Registrar:
         return messages
 
     def check(self, asked: Registration, previous: Sequence[StoredSchema]) -> list[str]:
-        """What keeps a schema from following others, without registering it."""
+        """The reasons why a schema is incompatible with earlier ones, without registering it."""
         config = self._config(asked.subject)
         return self.incompatibilities(self._candidate(asked, config), previous, config)
 
@@ -163,7 +163,7 @@ class Registrar:
         previous: StoredSchema | None,
         next_version: int,
     ) -> Registration:
-        """What was left out comes from the version before and from the configuration."""
+        """Fill in missing fields from the previous version and the configuration."""
         schema = asked.schema
         if not schema.text.strip():
             if previous is None:
@@ -191,7 +191,7 @@ class Registrar:
         return asked.version
 
     def _id(self, asked: Registration, candidate: Candidate) -> int:
-        """The id that this schema has in the context, the one asked for, or the next."""
+        """The id that this schema has in the context, the requested one, or the next."""
         context = context_of(asked.subject)
         known = self._state.id_of(context, candidate.guid, candidate.schema.kind)
         if asked.schema_id is None:
@@ -211,7 +211,7 @@ class Registrar:
         context = context_of(stored.subject)
         if context != DEFAULT_CONTEXT and not self._state.has_context(context):
             records.append(ContextRecord(context))
-        # The id is in use again: its deleted versions are no longer needed to read by id.
+        # The id is used again: its deleted versions are no longer needed for reads by id.
         records += [
             SchemaRecord(stored.subject, each.version, None)
             for each in everything

@@ -1,4 +1,4 @@
-"""Registry: the schema registry in this process, kept in a compacted topic."""
+"""Registry: the schema registry in this process, stored in a compacted topic."""
 
 from collections.abc import Callable
 from typing import Self, TypeVar
@@ -32,8 +32,8 @@ T = TypeVar("T")
 class Registry:
     """Subjects and their schemas; any thread may call any method.
 
-    Refusals are RegistryError with Confluent's codes. Subjects may carry a context, as in
-    ":.context:subject"; a subject of None speaks of everything.
+    Refusals are RegistryError with Confluent's codes. Subjects may contain a context, as in
+    ":.context:subject"; a subject of None means all subjects.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class Registry:
         self._log = SchemaLog(
             target, topic, replication_factor=replication_factor, apply=self._apply
         )
-        self._writer = concurrency.Lock()  # held from thinking a change out until it is applied
+        self._writer = concurrency.Lock()  # held from preparing a change until it is applied
         self._lock = (
             concurrency.RLock()
         )  # guards the state and the parser; never held while waiting
         self._running = False
 
     def start(self) -> None:
-        """Make or read the topic; from now on an older registry of it can no longer write."""
+        """Create or read the topic, and fence older registries that use it."""
         with self._writer:
             if not self._running:
                 self._log.open()
@@ -78,25 +78,25 @@ class Registry:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # What serdes ask (SchemaRegistry).
+    # The interface of serdes (SchemaRegistry).
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
-        """The id of a schema, newly registered under the subject or already there."""
+        """The id of a schema, which is registered if necessary."""
         return self.add(subject, schema, normalize=normalize).schema_id
 
     def schema(self, schema_id: int, *, subject: str | None = None) -> Schema:
-        """The schema with an id; the subject says in which context to look first."""
+        """The schema with an id; the subject determines which context is searched first."""
         return self.by_id(schema_id, subject=subject).schema
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Where a schema is registered under a subject; 40401 or 40403 if nowhere."""
+        """The registered version of a schema in a subject; 40401 or 40403 if there is none."""
         found = self.find(subject, schema, normalize=normalize)
         return RegisteredSchema(found.subject, found.version, found.schema_id, found.schema)
 
     def version(self, subject: str, version: int = LATEST) -> RegisteredSchema:
-        """One version of a subject; 40401 or 40402 if it is not there.
+        """One version of a subject; 40401 or 40402 if it does not exist.
 
-        A number finds softly deleted ones, too: what was written with their schemas is still read.
+        A number also finds soft deleted versions, whose records can still be read.
         """
         found = self.stored(subject, version, deleted=version != LATEST)
         return RegisteredSchema(found.subject, found.version, found.schema_id, found.schema)
@@ -114,9 +114,9 @@ class Registry:
         metadata: JsonObject | None = None,
         rule_set: JsonObject | None = None,
     ) -> StoredSchema:
-        """Register a schema, or find it registered; 42201 if it is wrong, 40901 if incompatible.
+        """Register a schema, or find it; 42201 if it is invalid, 40901 if incompatible.
 
-        An id or a version can be asked for only in mode IMPORT (42205). Version -1 is the next.
+        An id or a version can be given only in mode IMPORT (42205). Version -1 is the next.
         """
         asked = Registration(
             checked_subject(subject), schema, normalize, schema_id, version, metadata, rule_set
@@ -152,7 +152,7 @@ class Registry:
             raise refusals.schema_not_found()
 
     def stored(self, subject: str, version: int = LATEST, *, deleted: bool = False) -> StoredSchema:
-        """One version of a subject; 40401 or 40402, 42202 for a number that is not a version."""
+        """One version of a subject; 40401 or 40402, 42202 for an invalid number."""
         with self._lock:
             return lookup.stored_version(self._state, whole_name(subject), version, deleted=deleted)
 
@@ -165,7 +165,7 @@ class Registry:
         offset: int = 0,
         limit: int = NO_LIMIT,
     ) -> list[str]:
-        """Names of subjects in order; ":*:" before a prefix asks for all contexts."""
+        """Names of subjects in order; ":*:" before a prefix means all contexts."""
         with self._lock:
             found = lookup.subjects_with(
                 self._state, prefix, deleted=deleted, deleted_only=deleted_only
@@ -213,17 +213,17 @@ class Registry:
     # By id.
 
     def by_id(self, schema_id: int, *, subject: str | None = None) -> StoredSchema:
-        """One place of the schema with an id, deleted or not; 40403 if there is none."""
+        """One version with the schema of an id, deleted or not; 40403 if there is none."""
         with self._lock:
             return lookup.place_by_id(self._state, schema_id, _name(subject))
 
     def by_guid(self, guid: str) -> StoredSchema:
-        """One place of the schema with a GUID; 40403 if there is none."""
+        """One version with the schema of a GUID; 40403 if there is none."""
         with self._lock:
             return lookup.place_by_guid(self._state, guid)
 
     def max_id(self, *, subject: str | None = None) -> int:
-        """The highest id given in the context of a subject, 0 for none."""
+        """The highest assigned id in the context of a subject, 0 for none."""
         with self._lock:
             return self._state.max_id(context_of(subject))
 
@@ -236,7 +236,7 @@ class Registry:
         offset: int = 0,
         limit: int = NO_LIMIT,
     ) -> list[str]:
-        """Subjects that have the schema with an id; 40403 if there is no such id."""
+        """The subjects with the schema of an id; 40403 if the id does not exist."""
         with self._lock:
             places = lookup.places_of(self._state, schema_id, _name(subject), deleted=deleted)
         return lookup.page(list(dict.fromkeys(each.subject for each in places)), offset, limit)
@@ -250,7 +250,7 @@ class Registry:
         offset: int = 0,
         limit: int = NO_LIMIT,
     ) -> list[SubjectVersion]:
-        """Places of the schema with an id; 40403 if there is no such id."""
+        """The versions with the schema of an id; 40403 if the id does not exist."""
         with self._lock:
             places = lookup.places_of(self._state, schema_id, _name(subject), deleted=deleted)
         found = [SubjectVersion(each.subject, each.version) for each in places]
@@ -267,13 +267,13 @@ class Registry:
     def resolve(self, schema: Schema, *, subject: str = "") -> Resolved:
         """All referenced schemas as text, each after those it refers to; 42201 if one is missing.
 
-        References name subjects in the context of the subject that refers to them.
+        References are resolved in the context of the subject that contains them.
         """
         with self._lock:
             return self._parser.resolve(subject, schema)
 
     def parsed(self, stored: StoredSchema) -> ParsedSchema:
-        """What the text of a stored schema says."""
+        """The parsed schema."""
         with self._lock:
             return self._parser.parse(stored.subject, stored.schema)
 
@@ -286,9 +286,9 @@ class Registry:
         normalize: bool = False,
         metadata: JsonObject | None = None,
     ) -> list[str]:
-        """What makes a schema incompatible with a version, or with what the level asks for.
+        """The reasons why a schema is incompatible with a version, or with those of its level.
 
-        Empty means compatible. Version None: 40401 is not raised, a new subject takes anything.
+        Empty means compatible. Version None: no 40401, any schema is compatible with a new subject.
         """
         name = checked_subject(subject)
         asked = Registration(name, schema, normalize, metadata=metadata)
@@ -304,7 +304,7 @@ class Registry:
     # Deleting.
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """Delete all versions and answer them; first softly, then permanently.
+        """Delete all versions and return them; first softly, then permanently.
 
         40401, 40404 if softly deleted already, 40405 if not yet, 42206 if referred to.
         """
@@ -316,7 +316,7 @@ class Registry:
     def delete_version(
         self, subject: str, version: int = LATEST, *, permanent: bool = False
     ) -> int:
-        """Delete one version and answer its number; 40401, 40402, 40406, 40407, 42206."""
+        """Delete one version and return its number; 40401, 40402, 40406, 40407, 42206."""
         name = whole_name(subject)
 
         def change() -> tuple[int, list[Record]]:
@@ -328,7 +328,7 @@ class Registry:
     # Configuration, modes and contexts.
 
     def config(self, subject: str | None, *, default_to_global: bool = False) -> SubjectConfig:
-        """The configuration; 40408 for a subject without one unless the defaults are asked for."""
+        """The configuration; 40408 for a subject without one, unless defaults are requested."""
         name = _settings_name(subject)
         with self._lock:
             if name is None or default_to_global:
@@ -338,12 +338,12 @@ class Registry:
             return self._state.configs[name]
 
     def set_config(self, subject: str | None, config: SubjectConfig) -> SubjectConfig:
-        """Change the fields that are given, keep the others, and answer the whole."""
+        """Change the given fields and return the whole configuration."""
         name = _settings_name(subject)
         return self._change(lambda: settings.changed_config(self._state, name, config))
 
     def delete_config(self, subject: str | None) -> SubjectConfig:
-        """Go back to the defaults and answer the configuration that was; 40401 if none."""
+        """Delete the configuration and return it; 40401 if there is none."""
         name = _settings_name(subject)
         if name is None:
             before = self.config(None)
@@ -361,16 +361,16 @@ class Registry:
         return found.level or self._default_level
 
     def set_level(self, subject: str | None, level: CompatibilityLevel) -> CompatibilityLevel:
-        """Change the compatibility level alone."""
+        """Change only the compatibility level."""
         self.set_config(subject, SubjectConfig(level))
         return level
 
     def delete_level(self, subject: str | None) -> CompatibilityLevel:
-        """Like `delete_config`, answering the level that was."""
+        """Like `delete_config`, but returns the level."""
         return self.delete_config(subject).level or self._default_level
 
     def mode(self, subject: str | None, *, default_to_global: bool = False) -> Mode:
-        """The mode; 40409 for a subject without one unless the defaults are asked for."""
+        """The mode; 40409 for a subject without one, unless defaults are requested."""
         name = _settings_name(subject)
         with self._lock:
             if name is None or default_to_global:
@@ -380,12 +380,12 @@ class Registry:
             return self._state.modes[name]
 
     def set_mode(self, subject: str | None, mode: Mode, *, force: bool = False) -> Mode:
-        """Change the mode; IMPORT wants an empty subject or registry, or force (42205)."""
+        """Change the mode; IMPORT needs an empty subject or registry, or force (42205)."""
         name = _settings_name(subject)
         return self._change(lambda: settings.changed_mode(self._state, name, mode, force=force))
 
     def delete_mode(self, subject: str | None) -> Mode:
-        """Go back to the defaults and answer the mode that was; 40401 if none."""
+        """Delete the mode and return it; 40401 if there is none."""
         name = _settings_name(subject)
         if name is None:
             before = self.mode(None)
@@ -394,14 +394,14 @@ class Registry:
         return self._change(lambda: settings.removed_mode(self._state, name))
 
     def contexts(self) -> list[str]:
-        """Names of contexts in order; "." is the one without a name and always there."""
+        """Names of contexts in order; "." is the default one, which always exists."""
         with self._lock:
             return [DEFAULT_CONTEXT, *self._state.contexts()]
 
     # --- inside -------------------------------------------------------------------------------
 
     def _change(self, think: Callable[[], tuple[T, list[Record]]]) -> T:
-        """Think a change out, write it down, and only then let it be seen."""
+        """Prepare a change, write it, and only then make it visible."""
         with self._writer:
             if not self._running:
                 raise RegistryError(50001, "the registry is not running", hint="call start() first")
@@ -410,7 +410,7 @@ class Registry:
                 answer, records = think()
             if records:
                 self._log.append(records)
-                with self._lock:  # readers see all of a change or nothing
+                with self._lock:  # readers see the whole change or nothing
                     for record in records:
                         self._apply(record)
         return answer
@@ -422,7 +422,7 @@ class Registry:
                 self._parser.forget()
 
     def _checked_version(self, subject: str, version: int) -> StoredSchema:
-        """A version to compare with; a subject that is not there has no versions either."""
+        """A version to compare with; a missing subject has no versions."""
         try:
             return lookup.stored_version(self._state, subject, version, deleted=False)
         except RegistryError as error:
@@ -447,5 +447,5 @@ def _name(subject: str | None) -> str | None:
 
 
 def _settings_name(subject: str | None) -> str | None:
-    """Where settings are kept; the default context's are those without a subject."""
+    """The key of settings; those of the default context have no subject."""
     return None if subject is None else checked_subject(subject, settings=True) or None

@@ -1,12 +1,12 @@
-"""SchemaLog: the registry's topic; one writer, and readers that see whole writes only.
+"""SchemaLog: the registry's topic, with one writer; readers see whole writes only.
 
-    open    make or check the topic, take over its transactional id, read to the end
-    append  one transaction for all records of a change; acknowledged by all replicas in sync
+    open    create or check the topic, initialize its transactional id, read to the end
+    append  one transaction for all records of a change; acknowledged by all in-sync replicas
 
 The transactional id is the topic's name: opening a second registry on the topic fences the first,
-whose next write then fails permanently (50004). It is taken over before the topic is read, so that
-nothing can come after the end that was read. A write whose fate is unknown is found out by the
-next one: it opens the log again, where it had stopped reading.
+whose next write then fails permanently (50004). The id is initialized before the topic is read, so
+that no record can follow the end that was read. If the outcome of a write is unknown, the next
+write determines it: it opens the log again at the offset where it had stopped reading.
 """
 
 import logging
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 RECORD_BYTES_MAX = 1_000_000  # below the default max.message.bytes of brokers
 WRITE_TIMEOUT_MS = 30_000
 FETCH_BYTES = 16 * 1024 * 1024
-POLL_MS = 50  # markers of transactions move the position without waking who polls
+POLL_MS = 50  # markers of transactions advance the position without waking the poll
 POLL_RECORDS = 10_000
 SILENT_POLLS_MAX = 1_200
 FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
@@ -45,7 +45,7 @@ class SchemaLog:
         replication_factor: int,
         apply: Callable[[Record], None],
     ) -> None:
-        """Nothing is asked of the broker yet; `apply` gets each record that is read."""
+        """Nothing is sent to the broker yet; `apply` receives each record that is read."""
         self._target = target
         self._topic = topic
         self._replication_factor = replication_factor
@@ -53,11 +53,12 @@ class SchemaLog:
         self._producer: Producer | None = None
         self._next_offset = 0
         self._fenced = False
-        # Keys that others spelled in their own way: a record must meet its predecessor's key.
+        # Keys with another spelling in older records: a record must have the key of its
+        # predecessor.
         self._spellings: dict[bytes, bytes] = {}
 
     def open(self) -> None:
-        """Become the only writer and read what is there; raises RegistryError if that fails."""
+        """Become the only writer and read all records; raises RegistryError if that fails."""
         self._fenced = False
         try:
             with admin(self._target) as administration:
@@ -68,7 +69,7 @@ class SchemaLog:
             raise _store_error(f'cannot open topic "{self._topic}"', error) from error
 
     def ready(self) -> None:
-        """See to that everything written is known before a change is thought out."""
+        """Make sure that all records are read before a change is prepared."""
         if self._fenced:
             raise self._fenced_error()
         if self._producer is None:
@@ -81,7 +82,7 @@ class SchemaLog:
     def append(self, records: Sequence[Record]) -> None:
         """Write records, all or none; RegistryError if it fails.
 
-        `ready` comes before, and nothing else writes between the two.
+        `ready` must be called before, with no other write in between.
         """
         encoded = [encode(record) for record in records]
         for key, value in encoded:
@@ -104,7 +105,7 @@ class SchemaLog:
         try:
             closing.close(timeout_ms=0)
         except MillstreamError as error:
-            # What it left open is ended by the coordinator, at the latest when the next one comes.
+            # The coordinator ends an open transaction, at the latest when the next writer starts.
             logger.warning('cannot close the writer of topic "%s": %s', self._topic, error)
 
     # --- the topic ----------------------------------------------------------------------------
@@ -178,7 +179,7 @@ class SchemaLog:
             self._next_offset = max(self._next_offset, end)
 
     def _poll(self, reader: Consumer, tp: TopicPartition) -> Sequence[ConsumerRecord]:
-        """The next records; one that cannot be read must not keep the registry from starting."""
+        """The next records; an unreadable one must not prevent a start."""
         try:
             return reader.poll(POLL_MS, max_records=POLL_RECORDS)
         except CorruptBatchError as error:
@@ -187,7 +188,7 @@ class SchemaLog:
             return ()
 
     def _take_in(self, offset: int, key: bytes | None, value: bytes | None) -> None:
-        """Apply what was read; one bad record must not keep the registry from starting."""
+        """Apply a record; a bad one must not prevent a start."""
         try:
             record = decode(key, value)
             self._apply(record)

@@ -1,7 +1,7 @@
 """SchemaParser: parses schemas with the schemas they refer to.
 
-Nothing is parsed before it is needed: a registry of many schemas starts without parsing one. What
-was parsed recently is kept.
+Schemas are parsed on demand: a registry of many schemas starts without parsing one. Recently parsed
+ones are cached.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ LATEST = -1
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A schema that a client sent, in the form in which it would be stored."""
+    """A schema from a client, in the form in which it would be stored."""
 
     subject: str
     schema: Schema
@@ -35,7 +35,7 @@ class Candidate:
     guid: str
 
     def is_at(self, stored: StoredSchema) -> bool:
-        """Whether a stored schema is this one."""
+        """Whether a stored schema is equal to this one."""
         return stored.guid == self.guid and stored.schema.kind is self.schema.kind
 
 
@@ -44,12 +44,12 @@ class SchemaParser:
 
     def __init__(self, state: RegistryState) -> None:
         self._state = state
-        # Schemas with references mean different things in different contexts.
+        # References of schemas are resolved differently in each context.
         self._parsed: OrderedDict[tuple[str, Schema], ParsedSchema] = OrderedDict()
         self._characters = 0  # of the cached schemas
 
     def forget(self) -> None:
-        """Parse again: what schemas refer to may have become something else."""
+        """Clear the cache: references may now resolve to other schemas."""
         self._parsed.clear()
         self._characters = 0
 
@@ -62,15 +62,15 @@ class SchemaParser:
         metadata: JsonObject | None,
         rule_set: JsonObject | None,
     ) -> Candidate:
-        """A schema in the form in which it is stored and compared; 42201 if it is none."""
+        """A schema in the form in which it is stored and compared; 42201 if it is invalid."""
         if not schema.text.strip():
             raise refusals.empty_schema()
         pinned = self._pinned(subject, schema)
         parsed = self.parse(subject, pinned)
         try:
             if not normalize:
-                # Another registry may have used another canonical form: its schemas
-                # stay what they are.
+                # Another registry may have used another canonical form: its schemas are not
+                # changed.
                 guid = guid_of(pinned, metadata, rule_set)
                 if self._state.id_of(context_of(subject), guid, schema.kind) is not None:
                     return Candidate(subject, pinned, parsed, metadata, rule_set, guid)
@@ -82,7 +82,7 @@ class SchemaParser:
         return Candidate(subject, stored, parsed, metadata, rule_set, guid)
 
     def parse(self, subject: str, schema: Schema) -> ParsedSchema:
-        """What a schema's text says; 42201 if it is wrong."""
+        """The parsed schema; 42201 if it is invalid."""
         key = (context_of(subject) if schema.references else "", schema)
         found = self._parsed.get(key)
         if found is not None:
@@ -104,7 +104,7 @@ class SchemaParser:
             self._characters -= len(dropped.text)
 
     def is_written_out(self, candidate: Candidate, stored: StoredSchema) -> bool:
-        """Whether a schema without references is a stored one with all of them written out."""
+        """Whether a schema without references is a stored one with all references expanded."""
         if (
             candidate.schema.references
             or not stored.schema.references
@@ -143,7 +143,7 @@ class SchemaParser:
             resolved[reference.name] = found.schema.text
 
     def _pinned(self, subject: str, schema: Schema) -> Schema:
-        """References to the latest version become references to the one it is now."""
+        """Replace references to the latest version with its number."""
         if all(reference.version != LATEST for reference in schema.references):
             return schema
         references = tuple(

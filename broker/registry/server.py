@@ -10,7 +10,7 @@ LISTEN = "127.0.0.1:8081"
 
 
 class RegistryServer(HttpServer):
-    """Serves a started registry; port 0 takes a free one.
+    """Serves a started registry; port 0 uses any free port.
 
     with Broker() as broker, Registry(broker) as registry, RegistryServer(registry) as server:
         server.url                                  # "http://127.0.0.1:8081"
@@ -24,7 +24,7 @@ class RegistryServer(HttpServer):
         cluster_id: str = "",
         allowed_hosts: Iterable[str] = (),
     ) -> None:
-        """Nothing listens before `start`; `allowed_hosts` are more names of the server."""
+        """Nothing listens before `start`; `allowed_hosts` are additional names of the server."""
         application = registry_application(registry, cluster_id=cluster_id)
         super().__init__(
             application,

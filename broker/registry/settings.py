@@ -1,7 +1,7 @@
-"""Configurations and modes: what holds for a subject, and the records that change them.
+"""Configurations and modes: the effective ones of a subject, and records that change them.
 
-A subject's own setting comes first, then that of its context, then that of ":.__GLOBAL:", then the
-default. Settings without a subject are those of the default context.
+A subject's own setting takes precedence, then that of its context, then that of ":.__GLOBAL:", then
+the default. Settings without a subject are those of the default context.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,14 +29,14 @@ IMPORTING = frozenset({Mode.IMPORT, Mode.FORWARD})
 def config_for(
     state: RegistryState, subject: str | None, default: CompatibilityLevel
 ) -> SubjectConfig:
-    """The configuration that holds for a subject; the level is always there."""
+    """The effective configuration of a subject; it always has a level."""
     found = [state.configs[place] for place in _scope(subject) if place in state.configs]
     level = next((config.level for config in found if config.level is not None), default)
     return replace(found[0], level=level) if found else SubjectConfig(level)
 
 
 def mode_for(state: RegistryState, subject: str | None) -> Mode:
-    """The mode that holds for a subject; READONLY_OVERRIDE of everything beats its own."""
+    """The effective mode of a subject; a global READONLY_OVERRIDE overrides its own."""
     if state.modes.get(None) is Mode.READONLY_OVERRIDE:
         return Mode.READONLY_OVERRIDE
     return next(
@@ -62,7 +62,7 @@ def check_writable(state: RegistryState, subject: str | None) -> None:
 def changed_config(
     state: RegistryState, subject: str | None, change: SubjectConfig
 ) -> tuple[SubjectConfig, list[Record]]:
-    """A configuration with some fields changed; a field that is null is taken away."""
+    """A configuration with some fields changed; null removes a field."""
     check_writable(state, subject)
     before = state.configs.get(subject, SubjectConfig())
     fields: Mapping[str, object] = {
@@ -76,7 +76,7 @@ def changed_config(
 
 
 def removed_config(state: RegistryState, subject: str) -> tuple[SubjectConfig, list[Record]]:
-    """Back to what holds without a configuration of its own; 40401 if there is none."""
+    """Remove a configuration; 40401 if there is none."""
     check_writable(state, subject)
     if subject not in state.configs:
         raise refusals.subject_not_found(subject)
@@ -86,7 +86,7 @@ def removed_config(state: RegistryState, subject: str) -> tuple[SubjectConfig, l
 def changed_mode(
     state: RegistryState, subject: str | None, mode: Mode, *, force: bool
 ) -> tuple[Mode, list[Record]]:
-    """Another mode; before importing, nothing but deleted versions may be there, and they go."""
+    """Change the mode; IMPORT needs a scope without versions, and clears soft deleted ones."""
     records: list[Record] = []
     if mode is Mode.IMPORT and mode_for(state, subject) is not Mode.IMPORT and not force:
         records = _cleared(state, subject)
@@ -109,7 +109,7 @@ def _cleared(state: RegistryState, place: str | None) -> list[Record]:
 
 
 def removed_mode(state: RegistryState, subject: str) -> tuple[Mode, list[Record]]:
-    """Back to what holds without a mode of its own; 40401 if there is none."""
+    """Remove a mode; 40401 if there is none."""
     if subject not in state.modes:
         raise refusals.subject_not_found(subject)
     return state.modes[subject], [ModeRecord(subject, None)]

@@ -1,7 +1,7 @@
-"""RegistryState: everything the registry knows, built by applying the records of its topic.
+"""RegistryState: the state of the registry, built by applying the records of its topic.
 
-Pure and without locks: the writer makes sure that no reader runs meanwhile. The same records in
-the same order always give the same state, with or without those that compaction took away.
+Pure and without locks: the writer ensures that no reader runs at the same time. The same records in
+the same order always produce the same state, with or without records that compaction removes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,8 +35,8 @@ class ContextState:
 
     def __init__(self) -> None:
         self.max_id = 0
-        self.places: dict[int, list[StoredSchema]] = {}  # where the schema with an id is
-        # A GUID says nothing of the language, and two schemas of different kinds are never one.
+        self.places: dict[int, list[StoredSchema]] = {}  # versions with the schema of an id
+        # A GUID does not contain the language, but schemas of different kinds are never equal.
         self.ids: dict[tuple[str, SchemaKind], int] = {}
         self.ids_by_guid: dict[str, int] = {}
 
@@ -50,13 +50,13 @@ class RegistryState:
         self._context_names: dict[str | None, bool] = {}  # besides the default one
         self._subjects: dict[str, dict[int, StoredSchema]] = {}
         self._contexts: dict[str, ContextState] = {}
-        # How many live versions with an id refer to a version.
+        # The number of live ids that refer to a version.
         self._referrers: dict[SubjectVersion, dict[int, int]] = {}
 
     # --- reading ------------------------------------------------------------------------------
 
     def subjects(self) -> Iterable[str]:
-        """All subjects that have a version, deleted or not."""
+        """All subjects with versions, deleted or not."""
         return self._subjects
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[StoredSchema]:
@@ -78,14 +78,14 @@ class RegistryState:
 
     def has_versions(self, subject: str, *, deleted: bool = False) -> bool:
         """Whether a subject has any version."""
-        # A loop, as all subjects may be asked about at once.
+        # A loop, because all subjects may be checked at once.
         for stored in self._subjects.get(subject, NOTHING).values():
             if deleted or not stored.deleted:
                 return True
         return False
 
     def covered(self, place: str | None) -> list[str]:
-        """Subjects that a setting's place covers."""
+        """The subjects that the scope of a setting covers."""
         return [subject for subject in self._subjects if covers(place, subject)]
 
     def contexts(self) -> list[str]:
@@ -93,16 +93,16 @@ class RegistryState:
         return sorted(name for name in self._context_names if name is not None)
 
     def has_context(self, name: str) -> bool:
-        """Whether a context was named before."""
+        """Whether a context was used before."""
         return name in self._context_names
 
     def places(self, context: str, schema_id: int) -> list[StoredSchema]:
-        """Where the schema with an id is, deleted or not."""
+        """The versions with the schema of an id, deleted or not."""
         found = self._contexts.get(context)
         return [] if found is None else found.places.get(schema_id, [])
 
     def id_of(self, context: str, guid: str, kind: SchemaKind) -> int | None:
-        """The id that a schema has in a context."""
+        """The id of a schema in a context."""
         found = self._contexts.get(context)
         return None if found is None else found.ids.get((guid, kind))
 
@@ -112,7 +112,7 @@ class RegistryState:
         return None if found is None else found.ids_by_guid.get(guid)
 
     def max_id(self, context: str) -> int:
-        """The highest id that was ever given in a context."""
+        """The highest id that was ever assigned in a context."""
         found = self._contexts.get(context)
         return 0 if found is None else found.max_id
 
@@ -127,7 +127,7 @@ class RegistryState:
     # --- writing ------------------------------------------------------------------------------
 
     def apply(self, record: Record) -> None:
-        """Take a record in; BadRecord, and no change, if it contradicts what is known."""
+        """Apply a record; BadRecord, without a change, if it contradicts the state."""
         match record:
             case SchemaRecord(subject, version, stored):
                 if stored is None:
@@ -162,13 +162,13 @@ class RegistryState:
         before = self._subjects.get(stored.subject, NOTHING).get(stored.version)
         for other in context.places.get(stored.schema_id, ()):
             if other is before:
-                continue  # which is replaced, by whatever
+                continue  # it is replaced
             if other.schema.text != stored.schema.text:
                 raise BadRecord(
                     f"id {stored.schema_id} belongs to another schema, of subject "
                     f'"{other.subject}" version {other.version}'
                 )
-            if other.schema == stored.schema:  # one text in memory for all its places
+            if other.schema == stored.schema:  # share one string in memory
                 stored = replace(stored, schema=other.schema)
             break
         if before is not None:

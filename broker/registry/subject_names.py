@@ -1,7 +1,7 @@
 """Names of subjects: "subject" in the default context, ":.context:subject" in another.
 
-":.context:" alone names the context itself, ":*:" all contexts, and ":.__GLOBAL:" holds the
-configuration and mode of whatever has none of its own.
+":.context:" alone names the context itself, ":*:" all contexts, and ":.__GLOBAL:" holds the default
+configuration and mode.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class SubjectName(NamedTuple):
 
 
 def split_subject(subject: str) -> SubjectName:
-    """The parts of a whole name; anything that does not start like a context is a plain name."""
+    """The parts of a whole name; a name without a context prefix is a plain name."""
     if not subject.startswith(":."):
         return SubjectName(DEFAULT_CONTEXT, subject)
     context, _, name = subject[1:].partition(":")
@@ -35,25 +35,25 @@ def split_subject(subject: str) -> SubjectName:
 
 
 def context_of(subject: str | None) -> str:
-    """The context of a subject; nothing lies in the default one."""
+    """The context of a subject; no subject means the default context."""
     if subject is None or not subject.startswith(":."):
         return DEFAULT_CONTEXT
     return split_subject(subject).context
 
 
 def settings_key(subject: str) -> str | None:
-    """Under which name the settings of a subject's context are kept."""
+    """The key of the settings of a subject's context."""
     context = split_subject(subject).context
     return None if context == DEFAULT_CONTEXT else f":{context}:"
 
 
 def whole_name(subject: str) -> str:
-    """The one spelling of a subject: the default context is never written out."""
+    """The normalized name of a subject: the default context is omitted."""
     return str(split_subject(subject)) if subject.startswith(":.") else subject
 
 
 def in_context_of(parent: str, subject: str) -> str:
-    """A subject as another one names it: in the same context unless it says otherwise."""
+    """The subject of a reference: in the referring context unless it names another one."""
     named = split_subject(subject)
     if named.context != DEFAULT_CONTEXT:
         return str(named)
@@ -61,7 +61,7 @@ def in_context_of(parent: str, subject: str) -> str:
 
 
 def checked_subject(subject: str, *, settings: bool = False) -> str:
-    """A subject's whole name, if it can be one (42208); settings may be everybody's."""
+    """A subject's normalized name, if it is valid (42208); settings may be global."""
     name = whole_name(subject)
     parts = split_subject(name)
     if (
@@ -74,7 +74,7 @@ def checked_subject(subject: str, *, settings: bool = False) -> str:
 
 
 def covers(place: str | None, subject: str) -> bool:
-    """Whether a setting's place is this subject, its context, or everything (None)."""
+    """Whether the scope of a setting is this subject, its context, or global (None)."""
     if place is None or place in (subject, GLOBAL_SETTINGS):
         return True
     named = split_subject(place)
@@ -82,7 +82,7 @@ def covers(place: str | None, subject: str) -> bool:
 
 
 def matches_prefix(subject: str, prefix: str) -> bool:
-    """Whether a subject starts so; a plain prefix looks at the default context alone."""
+    """Whether a subject has a prefix; a plain prefix only matches the default context."""
     if prefix.startswith(ALL_CONTEXTS):
         return split_subject(subject).name.startswith(prefix[len(ALL_CONTEXTS) :])
     if prefix.startswith(":."):

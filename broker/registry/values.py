@@ -1,4 +1,4 @@
-"""What the registry answers with: schemas in their places, configurations, modes."""
+"""Values that the registry returns: registered schemas, configurations, modes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from typing import NamedTuple
 from broker.serde.schema.compatibility.levels import CompatibilityLevel
 from broker.serde.schema.schema import Schema
 
-# A JSON object that is kept as it came: metadata, rule sets, unknown fields of a configuration.
+# A JSON object that is stored unchanged: metadata, rule sets, unknown configuration fields.
 JsonObject = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSchema:
-    """A schema where it is registered; a soft deleted one still has its place."""
+    """A registered schema; soft deleted ones still exist."""
 
     subject: str
     version: int
@@ -34,7 +34,7 @@ class SubjectVersion(NamedTuple):
 
 
 class Mode(StrEnum):
-    """What may be done with a subject."""
+    """The allowed operations of a subject."""
 
     READWRITE = "READWRITE"
     READONLY = "READONLY"
@@ -45,10 +45,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SubjectConfig:
-    """The configuration of a subject, a context or everything.
+    """The configuration of a subject, of a context, or globally.
 
     `fields` are the other fields of the request by their JSON names (normalize, alias,
-    compatibilityGroup, defaultMetadata, overrideMetadata, ...), kept as they came.
+    compatibilityGroup, defaultMetadata, overrideMetadata, ...), stored unchanged.
     """
 
     level: CompatibilityLevel | None = None

@@ -1,4 +1,4 @@
-"""One small REST layer for every service: a service declares its routes and how it words errors.
+"""One small REST layer for every service: a service declares its routes and its error responses.
 
     ROUTES = (
         Route("GET", "/orders/{name}", show),
@@ -7,8 +7,8 @@
     service = RestService(ROUTES, error_reply, RestRequest)
     HttpServer(RestApplication(service, orders), listen="127.0.0.1:8090", name="orders")
 
-A handler is called with the object that the application serves and with the request. What it
-returns is sent as JSON, unless it is a Reply or a StreamedReply.
+A handler is called with the object that the application serves and with the request. Its result is
+sent as JSON, unless it is a Reply or a StreamedReply.
 """
 
 from broker.rest.application import RestApplication

@@ -1,4 +1,4 @@
-"""RestApplication: a request finds its route, the handler answers, errors become replies."""
+"""RestApplication: routes requests to handlers, and converts errors to responses."""
 
 from dataclasses import replace
 from typing import Generic
@@ -22,7 +22,7 @@ from broker.rest.streamed_reply import StreamedReply
 
 
 class RestApplication(Generic[Served, RequestT]):
-    """The ASGI application of a service, in front of the object that it serves."""
+    """The ASGI application of a service; `served` is the object that handlers use."""
 
     def __init__(
         self,
@@ -32,17 +32,17 @@ class RestApplication(Generic[Served, RequestT]):
         counts: RequestCounts | None = None,
         websockets: ASGIApp | None = None,
     ) -> None:
-        """`counts` are shared with a page of metrics; `websockets` answers them."""
+        """`counts` are also used by a metrics page; `websockets` handles WebSockets."""
         self._service = service
         self._served = served
         self._table = RouteTable(service.routes)
         self._counts = counts or RequestCounts()
         self._websockets = websockets
-        # One for each event loop: an application may be served by several.
+        # One per event loop: an application may be served by several.
         self._threads: RunVar[anyio.CapacityLimiter] = RunVar("threads")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, and count it."""
+        """Handle one request, and count it."""
         if scope["type"] == "websocket" and self._websockets is not None:
             await self._websockets(scope, receive, send)
             return
@@ -58,7 +58,7 @@ class RestApplication(Generic[Served, RequestT]):
         await response(scope, receive, send)
 
     def refusal(self, status: int, message: str) -> Reply:
-        """The reply to a request that RequestGuard refuses."""
+        """The response to a request that RequestGuard refuses."""
         return self._service.error_reply(HttpError(status, message))
 
     async def _answer(self, http: Request, exchange: "RequestInfo") -> Response | StreamedReply:
@@ -109,7 +109,7 @@ class RestApplication(Generic[Served, RequestT]):
     def _route(
         self, resource: Resource[Served, RequestT], method: str
     ) -> Route[Served, RequestT] | None:
-        """The route of a method; None for OPTIONS, 405 for a method that there is not."""
+        """The route of a method; None for OPTIONS, 405 for an unsupported method."""
         with_options = self._service.answers_options
         if with_options and method == "OPTIONS":
             return None
@@ -134,7 +134,7 @@ class RestApplication(Generic[Served, RequestT]):
 
 
 class RequestInfo:
-    """What is known of a request before it is answered."""
+    """The state of a request before its response."""
 
     __slots__ = ("media_type", "path")
 

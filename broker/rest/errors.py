@@ -1,4 +1,4 @@
-"""What the REST layer refuses by itself; each service words it with its own errors."""
+"""Errors of the REST layer; each service converts them to its own error responses."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,12 @@ PHRASES = {
 
 
 class HttpError(Exception):
-    """A request that is refused before it reaches its handler, or by it, with an HTTP status."""
+    """A request that is refused with an HTTP status."""
 
     def __init__(
         self, status: int, message: str = "", *, path: str = "", allow: Sequence[str] = ()
     ) -> None:
-        """`path` is the unknown one (404), `allow` are the methods that there are (405)."""
+        """`path` is the unknown path (404), `allow` are the supported methods (405)."""
         super().__init__(message or PHRASES[status])
         self.status = status
         self.message = message
@@ -29,7 +29,7 @@ class HttpError(Exception):
 
     @property
     def phrase(self) -> str:
-        """What HTTP calls the status."""
+        """The HTTP reason phrase of the status."""
         return PHRASES[self.status]
 
 
@@ -37,7 +37,7 @@ class InvalidJson(Exception):
     """A body that is not a JSON object."""
 
     def __init__(self, reason: str = "", *, is_null: bool = False) -> None:
-        """`reason` is why it is not JSON; without one it is JSON, but not an object."""
+        """`reason` is why it is not valid JSON; without one it is valid, but not an object."""
         super().__init__(reason)
         self.reason = reason
         self.is_null = is_null

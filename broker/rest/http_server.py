@@ -1,4 +1,4 @@
-"""HttpServer: an ASGI application on an address, in a thread with an event loop of its own."""
+"""HttpServer: serves an ASGI application in a thread with its own event loop."""
 
 import asyncio
 import socket
@@ -15,15 +15,15 @@ from broker.rest.idle_connections import IdleConnections
 from broker.rest.request_guard import AllowedHosts, Refusal, RequestGuard
 
 PORT_MAX = 65535
-CONNECTIONS_MAX = 1000  # requests on more are answered with 503
+CONNECTIONS_MAX = 1000  # above it, requests are answered with 503
 CONNECTIONS_MANY = 500  # from here on each new connection closes the longest idle one
 TICKS_PER_SECOND = 10  # uvicorn's
-# Requests under way may take this long when the server is closed; then they are broken off.
+# How long pending requests may take when the server is closed; then they are cancelled.
 SHUTDOWN_GRACE_SECONDS = 5
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, with an eye on connections that wait for their client."""
+    """uvicorn, which also closes idle connections."""
 
     def __init__(self, config: uvicorn.Config, idle: IdleConnections) -> None:
         super().__init__(config)
@@ -37,9 +37,9 @@ class _Uvicorn(uvicorn.Server):
 
 
 class HttpServer:
-    """Serves an application from `start` to `close`; port 0 takes a free one.
+    """Serves an application from `start` to `close`; port 0 uses any free port.
 
-    Requests of web pages are refused before the application sees them: see request_guard.py.
+    Requests of web pages are refused before the application receives them: see request_guard.py.
 
     with HttpServer(application, listen="127.0.0.1:0", name="queries") as server:
         server.address                              # "127.0.0.1:43121"
@@ -58,12 +58,12 @@ class HttpServer:
         websockets: type[asyncio.Protocol] | None = None,
         connections_many: int | None = None,
     ) -> None:
-        """Nothing listens before `start`; the thread gets the name.
+        """Nothing listens before `start`; `name` is the name of the thread.
 
-        `allowed_hosts` are more names of the server; `refusal` words what is refused.
-        `connections` speak HTTP in place of uvicorn's own. Those that become WebSockets are handed
-        over to `websockets`, if it is there. From `connections_many` on, each new connection
-        closes the one that has been idle longest.
+        `allowed_hosts` are additional names of the server; `refusal` creates the responses of
+        refused requests. `connections` replaces uvicorn's HTTP protocol. Connections that become
+        WebSockets are passed to `websockets`, if given. From `connections_many` on, each new
+        connection closes the one that has been idle longest.
         """
         self._host, self._port = parse_listen(listen)
         hosts = AllowedHosts(self._host, allowed_hosts)
@@ -78,18 +78,18 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """What clients are given."""
+        """The URL for clients."""
         return f"http://{self.address}"
 
     @property
     def address(self) -> str:
-        """host:port, where it listens."""
+        """host:port of the listener."""
         assert self._listener is not None, "the server was not started"
         port = self._listener.getsockname()[1]
         return f"[{self._host}]:{port}" if ":" in self._host else f"{self._host}:{port}"
 
     def start(self) -> Self:
-        """Listen; returns when requests are taken."""
+        """Listen; returns when requests are accepted."""
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         try:
             listener = socket.create_server((self._host, self._port), family=family)
@@ -106,7 +106,7 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             server_header=False,
-            http=self._connect,  # type: ignore[arg-type]  # called as the class would be
+            http=self._connect,  # type: ignore[arg-type]  # called like the class
             ws=self._websockets or "none",
             limit_concurrency=CONNECTIONS_MAX,
             timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
@@ -119,7 +119,7 @@ class HttpServer:
         self._thread.start()
         return self
 
-    # Any: uvicorn makes its protocols with what it likes.
+    # Any: uvicorn calls it with keyword arguments of its own.
     def _connect(self, *, server_state: Any, **given: Any) -> asyncio.Protocol:
         """A client has connected."""
         self._idle.make_room(server_state.connections)
@@ -130,7 +130,7 @@ class HttpServer:
         return connection
 
     def close(self) -> None:
-        """Answer what was asked, and stop; calling again does nothing."""
+        """Finish pending requests, and stop; calling it again does nothing."""
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join()

@@ -1,8 +1,8 @@
-"""IdleConnections: HTTP connections that wait for their client are closed to make room for others.
+"""IdleConnections: closes HTTP connections that wait for their client, to make room for others.
 
-A connection is silent until its first request has arrived, and idle whenever none is under way.
-Silent ones are closed after some seconds. When there are too many connections, the one that has
-been idle longest goes: clients that only connect cannot keep others out.
+A connection is silent until its first request has arrived, and idle whenever it has no pending
+request. Silent ones are closed after some seconds. If there are too many connections, the one that
+has been idle longest is closed: clients that only connect cannot block others.
 """
 
 import logging
@@ -27,7 +27,7 @@ def is_silent(connection: Connection) -> bool:
 
 
 def is_idle(connection: Connection) -> bool:
-    """Whether no request is under way."""
+    """Whether there is no pending request."""
     if hasattr(connection, "cycle"):
         return connection.cycle is None or bool(connection.cycle.response_complete)
     return is_silent(connection) or bool(getattr(connection, "idle", False))
@@ -37,7 +37,7 @@ class IdleConnections:
     """Closes idle connections of one server; called on its event loop."""
 
     def __init__(self, connections_max: int, *, now: Callable[[], float] = time.monotonic) -> None:
-        """Know how many there may be before idle ones are closed."""
+        """`connections_max` is the number of connections above which idle ones are closed."""
         self._connections_max = connections_max
         self._now = now
         self._idle_since: dict[Connection, float] = {}
@@ -45,12 +45,12 @@ class IdleConnections:
         self._opened = 0
 
     def opened(self, connection: Connection) -> None:
-        """A client has connected; of connections that are idle equally long, the first one goes."""
+        """A client has connected; of equally long idle connections, the first one is closed."""
         self._opened += 1
         self._numbers[connection] = self._opened
 
     def close_silent(self, connections: Collection[Connection]) -> None:
-        """Close those whose first request has not come in time."""
+        """Close connections whose first request has not arrived in time."""
         self._look(connections)
         oldest = self._now() - SILENT_SECONDS_MAX
         for connection, since in list(self._idle_since.items()):
@@ -58,7 +58,7 @@ class IdleConnections:
                 self._close(connection)
 
     def make_room(self, connections: Collection[Connection]) -> None:
-        """Before another one is added: close the one that has been idle longest, if necessary."""
+        """Before a new connection: close the one that has been idle longest, if necessary."""
         if len(connections) < self._connections_max:
             return
         self._look(connections)
@@ -83,7 +83,7 @@ class IdleConnections:
 
     def _close(self, connection: Connection) -> None:
         self._idle_since.pop(connection, None)
-        with suppress(Exception):  # a protocol in an odd state: its connection goes all the same
+        with suppress(Exception):  # whatever the protocol's state, the connection is removed
             connection.shutdown()
         transport = getattr(connection, "transport", None)
         if transport is not None and not transport.is_closing():

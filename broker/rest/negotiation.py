@@ -1,4 +1,4 @@
-"""Which media types are taken and given."""
+"""Content negotiation: the media types of requests and responses."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,9 @@ def media_name(media_type: str) -> str:
 
 
 def answer_type(accept: str, offered: Sequence[str]) -> str:
-    """The offered media type that a client likes best; 406 if it takes none of them.
+    """The offered media type that a client prefers; 406 if it accepts none of them.
 
-    The first one is for clients that take anything.
+    Clients that accept anything get the first one.
     """
     wanted = [_preference(each) for each in accept.split(",")[:ACCEPTED_MAX] if each.strip()]
     for name, quality in sorted(wanted, key=lambda pair: -pair[1]):

@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def own_version(unknown: str = "") -> str:
-    """The version that is installed."""
+    """The installed version."""
     try:
         return version("millstream")
     except PackageNotFoundError:

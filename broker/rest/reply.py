@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 from starlette.responses import Response
 
-# What JSON is made of.
+# The values of JSON.
 Json = object
 
 
 class PlainText(str):
-    """Content that is sent as it is, not as JSON."""
+    """Content that is sent unchanged, not as JSON."""
 
     __slots__ = ()
 
@@ -22,10 +22,10 @@ class Reply:
     content: Json = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    media_type: str = ""  # that of the service, or the one the client prefers
+    media_type: str = ""  # default: that of the service, or the one the client prefers
 
     def response(self, media_type: str, encode: Callable[[Json], bytes]) -> Response:
-        """The HTTP response; `media_type` is for a reply that has none."""
+        """The HTTP response; `media_type` is the default."""
         headers = dict(self.headers)
         if self.content is None:
             return Response(status_code=self.status, headers=headers)

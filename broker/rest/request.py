@@ -1,4 +1,4 @@
-"""RestRequest: one request; its parts are limited in size, and decoded when they are asked for."""
+"""RestRequest: one request; its parts are limited in size, and decoded on demand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Query = Mapping[str, Sequence[str]]
 class RestRequest:
     """One request: the variables of its path, still encoded, its query and its body.
 
-    A service may add accessors of its own in a subclass.
+    A service may add its own accessors in a subclass.
     """
 
     http: Request
@@ -30,7 +30,7 @@ class RestRequest:
     body: bytes = b""
 
     def variable(self, name: str) -> str:
-        """A variable of the path, decoded; there may be slashes in it."""
+        """A variable of the path, decoded; it may contain slashes."""
         return unquote(self.path[name], errors="replace")
 
     def text(self, name: str, default: str = "") -> str:
@@ -42,7 +42,7 @@ class RestRequest:
         return list(self.query.get(name, ()))
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Whether a parameter is true: "true" in any case, everything else is false."""
+        """Whether a parameter is true: "true" in any case; everything else is false."""
         return self.text(name).lower() == TRUE if name in self.query else default
 
     def header(self, name: str) -> str:
@@ -51,7 +51,7 @@ class RestRequest:
 
     @property
     def base_url(self) -> str:
-        """Where the request was sent to."""
+        """The URL to which the request was sent."""
         host = self.header("host")
         return f"{self.http.url.scheme}://{host}" if host else ""
 
@@ -72,7 +72,7 @@ def json_object(text: bytes) -> dict[str, Json]:
 
 
 async def read_body(request: Request, *, bytes_max: int) -> bytes:
-    """The body; 413 as soon as there is more of it."""
+    """The body; 413 as soon as it exceeds the limit."""
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > bytes_max:
         raise HttpError(413)
@@ -85,14 +85,14 @@ async def read_body(request: Request, *, bytes_max: int) -> bytes:
 
 
 def read_path(scope: Scope) -> str:
-    """The path, still encoded and without a slash at its end."""
+    """The path, still encoded and without a trailing slash."""
     raw = scope.get("raw_path") or quote(scope["path"]).encode()
     path: str = raw.decode("utf-8", errors="replace")
     return path.rstrip("/") or "/"
 
 
 def read_query(scope: Scope, *, errors: str) -> dict[str, list[str]]:
-    """The parameters of the query; `errors` says what becomes of bytes that are not UTF-8."""
+    """The parameters of the query; `errors` handles bytes that are not valid UTF-8."""
     text = scope["query_string"].decode("utf-8", errors=errors)
     if not text:
         return {}

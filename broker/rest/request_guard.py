@@ -1,20 +1,20 @@
-"""RequestGuard: which requests a service takes, in front of every route.
+"""RequestGuard: refuses requests of web pages, before all routes.
 
-A web page open in a browser can send requests to services on the same machine. Three checks
-keep it out; none of them concerns programs:
+A web page open in a browser can send requests to services on the same machine. Three checks prevent
+this; none of them affects programs:
 
 Host          A page of evil.example whose name is suddenly that of 127.0.0.1 (DNS rebinding) still
-              sends "Host: evil.example". So the host must be one that is known:
+              sends "Host: evil.example". So the host must be a known one:
                 loopback names and addresses: localhost, *.localhost, 127.0.0.0/8, ::1
                 the host that the service listens on, and the names it is configured with
-                if it listens on more than loopback: the machine's name, and any IP address, for
-                there is no name in it that could be rebound
-Origin        Browsers name the page in every request that could change something, and in those
-              that open a WebSocket. Its host must be the one that the request names, or one of the
-              names above; an address of some other machine is not enough.
-Content-Type  A body must be JSON. Browsers send forms and plain text to any server, but ask first
-              whether they may send JSON. Without a type, as ksqlDB's own clients send it, a body is
-              taken from programs only: browsers are known by their Origin and Sec-Fetch headers.
+                if it listens on more than loopback: the machine's name, and any IP address,
+                since it contains no name that could be rebound
+Origin        Browsers send the page's origin in every request that may change something, and in
+              those that open a WebSocket. Its host must be the host of the request, or one of the
+              names above; an address of another machine is refused.
+Content-Type  A body must be JSON. Browsers send forms and plain text to any server, but send a
+              preflight request before JSON. A body without a type, as from ksqlDB's own clients,
+              is only accepted from programs: browsers send Origin and Sec-Fetch headers.
 """
 
 import json
@@ -28,27 +28,27 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from broker.rest.reply import PlainText, Reply
 
 FORBIDDEN, UNSUPPORTED_MEDIA_TYPE = 403, 415
-POLICY_VIOLATION = 1008  # what a WebSocket is closed with
+POLICY_VIOLATION = 1008  # the close code of a WebSocket
 SHOWN_MAX = 200
 ANY = "*"
 LOOPBACK_NAME = "localhost"
 WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# Besides application/*+json. Clients of a registry may call JSON bytes; browsers ask before they
-# send those, too.
+# Besides application/*+json. Clients of a registry may send JSON as bytes; browsers send a
+# preflight request for those, too.
 JSON_TYPES = frozenset(
     {"application/json", "application/vnd.ksqlapi.delimited.v1", "application/octet-stream"}
 )
 
 Headers = Sequence[tuple[bytes, bytes]]
-# The reply to a refused request, as the service words its errors: of an HTTP status and a message.
+# Creates the response to a refused request, from an HTTP status and a message.
 Refusal = Callable[[int, str], Reply]
 
 
 class AllowedHosts:
-    """The names and addresses under which a service may be asked."""
+    """The names and addresses under which a service may be addressed."""
 
     def __init__(self, listen: str, names: Iterable[str] = ()) -> None:
-        """`listen` is the host it listens on; a name may be *.example.org, or * for any."""
+        """`listen` is the listener's host; a name may be *.example.org, or * for any."""
         given = [_plain(name) for name in (listen, *names) if name.strip()]
         self._any = ANY in given
         self._names = {LOOPBACK_NAME, *given}
@@ -65,7 +65,7 @@ class AllowedHosts:
         return self._is_ours(host) or (self._any_address and _address(_plain(host)) is not None)
 
     def _is_ours(self, host: str) -> bool:
-        """Whether a host is a configured name, or this machine whatever it listens on."""
+        """Whether a host is a configured name, or always this machine."""
         name = _plain(host)
         if self._any or name in self._names or name.endswith(self._suffixes):
             return True
@@ -73,7 +73,7 @@ class AllowedHosts:
         return address is not None and address.is_loopback
 
     def problem(self, headers: Headers) -> str | None:
-        """Why a request with these headers is refused; None if it is not."""
+        """The reason why a request with these headers is refused, or None."""
         requested = None
         for name, value in headers:
             if name == b"host":
@@ -101,7 +101,7 @@ class AllowedHosts:
 
 
 class RequestGuard:
-    """An ASGI application that asks another one, if a request is allowed."""
+    """An ASGI application that passes allowed requests to another one."""
 
     def __init__(
         self,
@@ -159,12 +159,12 @@ class RequestGuard:
 
 
 def plain_refusal(status: int, message: str) -> Reply:
-    """As a schema registry and Connect word their errors."""
+    """In the format of schema registry and Connect errors."""
     return Reply({"error_code": status, "message": message}, status)
 
 
 def _type_problem(headers: Headers) -> str | None:
-    """Why a body is not taken: it is not called JSON. None if it is."""
+    """The reason why a body is refused: its type is not JSON. None if it is."""
     given = b""
     from_browser = False
     for name, value in headers:
@@ -191,7 +191,7 @@ def _has_content(message: Message) -> bool:
 
 
 def _again(first: Message, receive: Receive) -> Receive:
-    """Receive a message again that was received already, then the others."""
+    """Receive a message again, then the following ones."""
     waiting = [first]
 
     async def received() -> Message:
@@ -201,7 +201,7 @@ def _again(first: Message, receive: Receive) -> Receive:
 
 
 def _host(url: str) -> str | None:
-    """The host of "scheme://host:port" or "//host:port"; None if there is anything else."""
+    """The host of "scheme://host:port" or "//host:port"; None for anything else."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is not a number

@@ -1,4 +1,4 @@
-"""Route: one row of a service's table; RouteTable: finds the row of a request."""
+"""Route: one row of a service's table; RouteTable: finds the route of a request."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -17,13 +17,12 @@ RequestT = TypeVar("RequestT")
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Which bodies a route takes."""
+    """The bodies that a route accepts."""
 
     bytes_max: int
-    # Media types; an empty string stands for a missing Content-Type. None: any that the guard
-    # lets through.
+    # Media types; an empty string means a missing Content-Type. None: any that the guard allows.
     content_types: frozenset[str] | None = None
-    empty_of_any_type: bool = False  # an empty body needs no Content-Type of these
+    empty_of_any_type: bool = False  # an empty body needs none of these Content-Types
 
     def takes(self, content_type: str) -> bool:
         """Whether a body may have this Content-Type."""
@@ -32,15 +31,15 @@ class Body:
 
 @dataclass(frozen=True)
 class Route(Generic[Served, RequestT]):
-    """What answers one method of one path."""
+    """The handler of one method of one path."""
 
     method: str
     path: str  # variables in braces; a variable {name:path} may contain slashes
-    # Called in a thread; on the event loop if it is async, or `at_once` for the request.
+    # Called in a thread; on the event loop if it is async, or if `at_once` is true for the request.
     handler: Callable[[Served, RequestT], object]
     body: Body | None = None  # without it the body is not read
-    at_once: Callable[[RequestT], bool] | None = None  # for what only looks something up
-    media_type: str = ""  # of the response; otherwise the one the client prefers
+    at_once: Callable[[RequestT], bool] | None = None  # for lookups
+    media_type: str = ""  # of the response; default: the one the client prefers
     is_async: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +78,7 @@ class RouteTable(Generic[Served, RequestT]):
         self._others = [each for path, each in resources.items() if "{" in path]
 
     def find(self, path: str) -> tuple[Resource[Served, RequestT], dict[str, str]]:
-        """The resource of a path, and the variables in it; 404 if there is none."""
+        """The resource of a path, and the values of its variables; 404 if there is none."""
         plain = self._plain.get(path)
         if plain is not None:
             return plain, {}

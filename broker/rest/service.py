@@ -20,11 +20,11 @@ def _same(path: str, query: Query) -> tuple[str, Query]:
 
 @dataclass(frozen=True)
 class RestService(Generic[Served, RequestT]):
-    """A table of routes, the words for errors, and in what the service differs from others."""
+    """A table of routes, the error responses, and other properties of a service."""
 
     routes: Sequence[Route[Served, RequestT]]
-    # The response to any error: HttpError and InvalidJson of the layer, and those of handlers.
-    # It logs unexpected errors, and does not send them.
+    # The response to any error: HttpError and InvalidJson of the layer, and those of handlers. It
+    # logs unexpected errors, and does not return them.
     error_reply: Callable[[Exception], Reply]
     # Makes requests: RestRequest, or a subclass with more accessors.
     request: Callable[..., RequestT]

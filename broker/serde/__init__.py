@@ -1,4 +1,4 @@
-"""Serdes: values to bytes and back."""
+"""Serdes: convert values to bytes and back."""
 
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker.serde.registry_json import RegistryJsonSerde
     from broker.serde.registry_protobuf import RegistryProtobufSerde
 else:
-    # The libraries of formats are imported when they are used: the imports are slow.
+    # The libraries of formats are imported on demand: the imports are slow.
     __getattr__, __dir__ = public_names(
         __name__,
         {

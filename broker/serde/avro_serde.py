@@ -1,4 +1,4 @@
-"""Avro's binary encoding with the schema given; no registry, no prefix."""
+"""AvroSerde: Avro's binary encoding with a given schema; no registry, no prefix."""
 
 from broker.errors import SchemaError, SerdeError
 from broker.serde.avro_codec.fastavro_codec import decoder, encoder
@@ -9,10 +9,10 @@ from broker.serde.serde import cannot_decode, cannot_encode
 
 
 class AvroSerde:
-    """Values of one Avro schema; a reader's schema, when given, resolves what was written."""
+    """Values of one Avro schema; a reader's schema, if given, resolves written values."""
 
     def __init__(self, schema: Declaration, *, reader_schema: Declaration | None = None) -> None:
-        """Parse the schemas; a wrong one raises SerdeError here, not at the first record."""
+        """Parse the schemas; an invalid one raises SerdeError here, not at the first record."""
         try:
             writer = _parsed(schema)
             reader = None if reader_schema is None else _parsed(reader_schema)
@@ -30,16 +30,16 @@ class AvroSerde:
             return None
         try:
             return self._encode(value)
-        except Exception as error:  # fastavro raises whatever the value's own type raises
+        except Exception as error:  # fastavro raises whatever the value's type raises
             raise cannot_encode(topic, "Avro", f"{type(error).__name__}: {error}") from error
 
     def deserialize(self, topic: str, data: bytes | None) -> object:
-        """The value of Avro bytes; bytes left over are an error."""
+        """The value of Avro bytes; remaining bytes are an error."""
         if data is None:
             return None
         try:
             return self._decode(data)
-        except Exception as error:  # fastavro has no one error for bytes that are no Avro
+        except Exception as error:  # fastavro raises many kinds of errors for invalid bytes
             raise cannot_decode(topic, "Avro", f"{type(error).__name__}: {error}") from error
 
 

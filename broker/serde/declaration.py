@@ -1,4 +1,4 @@
-"""as_schema: a schema in the forms in which people give one."""
+"""as_schema: a schema in any of the accepted forms."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from broker.errors import SchemaError
 from broker.serde.schema.schema import Schema, SchemaKind
 
-# A text, the JSON that the text would be, or a schema with its references.
+# A string, the parsed JSON of the string, or a schema with its references.
 Declaration = Schema | str | Mapping[str, object] | Sequence[object]
 
 
 def as_schema(declared: Declaration, kind: SchemaKind) -> Schema:
-    """The schema that was meant; SchemaError when it is of another kind or no JSON."""
+    """The schema; SchemaError if it is of another kind or is not JSON."""
     if isinstance(declared, Schema):
         if declared.kind is not kind:
             raise SchemaError(

@@ -1,4 +1,4 @@
-"""Framing: which function encodes a topic's values, and which decodes bytes with a schema's id."""
+"""Framing: the encoder of a topic's values, and the decoder of bytes with a schema id."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ CACHE_ENTRIES_MAX = 10_000
 
 
 class BoundedCache(dict[K, V], Generic[K, V]):
-    """A dict that starts over when it is full; reading it is as fast as reading a dict."""
+    """A dict that is cleared when it is full; reads are as fast as those of a dict."""
 
     __slots__ = ()
 
     def keep(self, key: K, value: V) -> V:
-        """Put a value; racing threads put equal ones."""
+        """Store a value; racing threads store equal ones."""
         if len(self) >= CACHE_ENTRIES_MAX:
             self.clear()
         self[key] = value
@@ -36,11 +36,11 @@ class BoundedCache(dict[K, V], Generic[K, V]):
 
 
 class NotAllowed(ValueError):
-    """A value that its schema does not allow."""
+    """A value that is invalid for its schema."""
 
 
 class ParsedSchemas:
-    """Schemas of one kind, each parsed once with what it refers to."""
+    """Schemas of one kind, each parsed once with its references."""
 
     __slots__ = ("_kind", "_known", "_subjects")
 
@@ -51,7 +51,7 @@ class ParsedSchemas:
         self._known: BoundedCache[Schema, ParsedSchema] = BoundedCache()
 
     def parsed(self, schema: Schema) -> ParsedSchema:
-        """A schema, parsed; SchemaError if it is wrong."""
+        """The parsed schema; SchemaError if it is invalid."""
         found = self._known.get(schema)
         if found is None:
             resolved = resolve_references(self._subjects.registry, schema)
@@ -59,7 +59,7 @@ class ParsedSchemas:
         return found
 
     def of_bytes(self, topic: str, data: bytes) -> ParsedSchema:
-        """The schema that bytes were written with."""
+        """The schema of the encoded bytes."""
         schema_id = schema_id_of(topic, data)
         subject = self._subjects.subject_to_read(topic)
         try:
@@ -79,7 +79,7 @@ class ParsedSchemas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """What a format does: the functions for a schema. The label names it in errors."""
+    """The functions of a format for a schema. The label is its name in errors."""
 
     label: str
     kind: SchemaKind
@@ -88,12 +88,12 @@ class Codec:
 
 
 class Framing:
-    """Opens functions once per topic or id; afterwards a record costs one look into a dict."""
+    """Creates functions once per topic or id; afterwards a record costs one dict lookup."""
 
     __slots__ = ("_by_id", "_by_topic", "_codec", "_decoders", "_given", "_schemas", "_subjects")
 
     def __init__(self, codec: Codec, subjects: SubjectSchemas, given: Schema | None) -> None:
-        """A given schema that needs no others is parsed now: SchemaError if it is wrong."""
+        """A given schema without references is parsed now: SchemaError if it is invalid."""
         self._subjects = subjects
         self._schemas = ParsedSchemas(codec.kind, subjects)
         self._codec = codec
@@ -105,7 +105,7 @@ class Framing:
             codec.open_encoder(0, self.parsed(given))
 
     def serialize(self, topic: str, value: object) -> bytes | None:
-        """The value's bytes behind the id of its schema."""
+        """The value's bytes with the id of the schema as prefix."""
         if value is None:
             return None
         encode = self._by_topic.get(topic)
@@ -123,7 +123,7 @@ class Framing:
             raise cannot_encode(topic, self._codec.label, _said(error)) from error
 
     def deserialize(self, topic: str, data: bytes | None) -> object:
-        """The value of bytes, by the schema whose id is in front of them."""
+        """The value of bytes, decoded with the schema of their id."""
         if data is None:
             return None
         decode = self._decoders.get(data[:PREFIX_BYTES])
@@ -136,11 +136,11 @@ class Framing:
         except NotAllowed as error:
             hint = "fix the producer that wrote it, or read with validate=False"
             raise self._not_allowed(topic, "decode", hint, error) from error
-        except Exception as error:  # libraries have no one error for bytes that are no value
+        except Exception as error:  # libraries have no common error for invalid bytes
             raise cannot_decode(topic, self._codec.label, _said(error)) from error
 
     def parsed(self, schema: Schema) -> ParsedSchema:
-        """A schema, parsed with what it refers to."""
+        """The parsed schema, with its references."""
         return self._schemas.parsed(schema)
 
     def _not_allowed(self, topic: str, verb: str, hint: str, error: NotAllowed) -> SerdeError:
@@ -160,7 +160,7 @@ class Framing:
                 encode = self._by_id.keep(schema_id, opened)
         except SchemaError as error:
             raise SerdeError(error.message, at=f'topic "{topic}"', hint=error.hint) from error
-        if not self._subjects.use_latest:  # the latest may be another one with the next record
+        if not self._subjects.use_latest:  # the latest may change with the next record
             self._by_topic.keep(topic, encode)
         return encode
 
@@ -174,12 +174,12 @@ class Framing:
 
 
 def converted_encoder(encode: Encode, to_value: Convert | None) -> Encode:
-    """Convert before encoding, if there is anything to convert."""
+    """An encoder that converts values first, if there is a conversion."""
     return encode if to_value is None else lambda value: encode(to_value(value))
 
 
 def converted_decoder(decode: Decode, from_value: Convert | None) -> Decode:
-    """Convert after decoding, if there is anything to convert."""
+    """A decoder that converts values afterwards, if there is a conversion."""
     return decode if from_value is None else lambda data: from_value(decode(data))
 
 

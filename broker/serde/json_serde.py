@@ -1,4 +1,4 @@
-"""JSON through orjson."""
+"""JsonSerde: JSON, with orjson."""
 
 import orjson
 
@@ -6,10 +6,10 @@ from broker.serde.serde import cannot_decode, cannot_encode
 
 
 class JsonSerde:
-    """Any value JSON has: objects, lists, text, numbers, booleans; JSON's own null is None too."""
+    """Any JSON value: objects, lists, strings, numbers, booleans; JSON's null is None, too."""
 
     def serialize(self, topic: str, value: object) -> bytes | None:
-        """Compact JSON text; None is a null record, not the text `null`."""
+        """Compact JSON; None is a null record, not the string `null`."""
         if value is None:
             return None
         try:
@@ -18,7 +18,7 @@ class JsonSerde:
             raise cannot_encode(topic, "JSON", str(error)) from error
 
     def deserialize(self, topic: str, data: bytes | None) -> object:
-        """The value of JSON text."""
+        """The value of JSON bytes."""
         if data is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Strings, bytes, numbers, UUIDs and booleans, in the bytes that Java's serializers write.
+"""Strings, bytes, numbers, UUIDs and booleans, as Java's serializers write them.
 
 string   UTF-8                     float    4 bytes IEEE 754, big-endian
 short    2 bytes, big-endian       double   8 bytes IEEE 754, big-endian
@@ -18,7 +18,7 @@ INTEGER = Struct(">i")
 LONG = Struct(">q")
 FLOAT = Struct(">f")
 DOUBLE = Struct(">d")
-# The usual values take the short way.
+# The fast path for usual values.
 _pack_four, _unpack_four = INTEGER.pack, INTEGER.unpack
 _pack_eight, _unpack_eight = LONG.pack, LONG.unpack
 _pack_double, _unpack_double = DOUBLE.pack, DOUBLE.unpack
@@ -28,10 +28,10 @@ DOUBLE_NAN = bytes.fromhex("7ff8000000000000")
 
 
 class StringSerde:
-    """Text as UTF-8."""
+    """Strings as UTF-8."""
 
     def serialize(self, topic: str, value: str | None) -> bytes | None:
-        """The text's UTF-8."""
+        """The UTF-8 bytes of the string."""
         if value is None:
             return None
         try:
@@ -40,7 +40,7 @@ class StringSerde:
             raise cannot_encode(topic, "string", str(error)) from error
 
     def deserialize(self, topic: str, data: bytes | None) -> str | None:
-        """The text."""
+        """The string."""
         if data is None:
             return None
         try:
@@ -50,7 +50,7 @@ class StringSerde:
 
 
 class BytesSerde:
-    """Bytes as they are."""
+    """Bytes, unchanged."""
 
     def serialize(self, topic: str, value: bytes | None) -> bytes | None:
         """The same bytes."""
@@ -143,7 +143,7 @@ def _pack_float(layout: Struct, nan: bytes, topic: str, value: object) -> bytes 
 
 
 class FloatSerde:
-    """Single-precision numbers; what does not fit exactly is rounded."""
+    """Single-precision numbers; other values are rounded."""
 
     def serialize(self, topic: str, value: float | None) -> bytes | None:
         """Four bytes."""
@@ -172,7 +172,7 @@ class DoubleSerde:
 
 
 class UuidSerde:
-    """UUIDs as text."""
+    """UUIDs as strings."""
 
     def serialize(self, topic: str, value: UUID | None) -> bytes | None:
         """The string of 36 characters."""
@@ -183,7 +183,7 @@ class UuidSerde:
         return str(value).encode()
 
     def deserialize(self, topic: str, data: bytes | None) -> UUID | None:
-        """The UUID of its text."""
+        """The UUID of its string."""
         if data is None:
             return None
         try:

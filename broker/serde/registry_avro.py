@@ -1,4 +1,4 @@
-"""RegistryAvroSerde: Avro whose schemas are kept by a registry, as Confluent's serializers do."""
+"""RegistryAvroSerde: Avro with schemas in a registry, as Confluent's serializers."""
 
 from typing import cast
 
@@ -22,11 +22,11 @@ from broker.serde.wire_format import PREFIX_BYTES, frame
 
 
 class RegistryAvroSerde:
-    """Avro records behind the id of their schema; values are dicts, as fastavro has them.
+    """Avro records with the id of their schema; values are dicts, as in fastavro.
 
         serde = RegistryAvroSerde(HttpSchemaRegistry("http://127.0.0.1:8081"), schema)
 
-    Without a schema the serde reads, and writes only with `use_latest`.
+    Without a schema the serde only reads; it writes with `use_latest`.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per option
@@ -43,13 +43,13 @@ class RegistryAvroSerde:
         to_value: Convert | None = None,
         from_value: Convert | None = None,
     ) -> None:
-        """Nothing is asked of the registry before the first record.
+        """No request is sent before the first record.
 
-        The schema is registered with the first record of a topic, or looked up there without
-        `auto_register`; `use_latest` writes with the latest that the registry has instead. Bytes
-        are read with the schema they were written with; `reader` sees them as its own, by Avro's
-        rules of resolution. `to_value` makes a dict of what is written, and `from_value` something
-        else of the dict that was read.
+        The schema is registered with the first record of a topic, or looked up without
+        `auto_register`; `use_latest` writes with the registry's latest schema instead. Bytes are
+        read with the schema that they were written with; `reader` is a reader's schema, applied by
+        Avro's schema resolution. `to_value` converts values to dicts before they are written, and
+        `from_value` converts dicts after they are read.
         """
         self._reader = None if reader is None else as_schema(reader, SchemaKind.AVRO)
         self._to_value = to_value
@@ -78,7 +78,7 @@ class RegistryAvroSerde:
         return self._framing.serialize(topic, value)
 
     def deserialize(self, topic: str, data: bytes | None) -> object:
-        """The value of bytes; bytes left over are an error."""
+        """The value of bytes; remaining bytes are an error."""
         return self._framing.deserialize(topic, data)
 
     def _open_encoder(self, schema_id: int, schema: ParsedSchema) -> Encode:

@@ -1,4 +1,4 @@
-"""RegistryJsonSerde: JSON whose schemas are kept by a registry, as Confluent's serializers do."""
+"""RegistryJsonSerde: JSON with schemas in a registry, as Confluent's serializers."""
 
 from collections.abc import Callable
 from typing import cast
@@ -28,11 +28,11 @@ SHOWN_MAX = 300
 
 
 class RegistryJsonSerde:
-    """JSON behind the id of its schema; values are what JSON has: dicts, lists, text, numbers.
+    """JSON with the id of its schema; values are those of JSON: dicts, lists, strings, numbers.
 
         serde = RegistryJsonSerde(HttpSchemaRegistry("http://127.0.0.1:8081"), schema)
 
-    Without a schema the serde reads, and writes only with `use_latest`.
+    Without a schema the serde only reads; it writes with `use_latest`.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per option
@@ -50,13 +50,14 @@ class RegistryJsonSerde:
         to_value: Convert | None = None,
         from_value: Convert | None = None,
     ) -> None:
-        """Nothing is asked of the registry before the first record.
+        """No request is sent before the first record.
 
-        The schema is registered with the first record of a topic, or looked up there without
-        `auto_register`; `use_latest` writes with the latest that the registry has instead. What is
-        written must be valid by the schema, and what is read by that of `reader`, or else by the
-        one it was written with; not so without `validate`. `to_value` makes JSON's values of what
-        is written, and `from_value` something else of what was read.
+        The schema is registered with the first record of a topic, or looked up without
+        `auto_register`; `use_latest` writes with the registry's latest schema instead. With
+        `validate`, written values must be valid for the schema, and read values for that of
+        `reader` or, without one, for the schema that they were written with. `to_value` converts
+        values to JSON values before they are written, and `from_value` converts them after they are
+        read.
         """
         self._reader = None if reader is None else as_schema(reader, SchemaKind.JSON)
         self._validate = validate
@@ -117,7 +118,7 @@ class RegistryJsonSerde:
 
 
 def _checker(schema: ParsedSchema) -> Callable[[object], None]:
-    """A function that raises ValueError for values that are not valid."""
+    """A function that raises ValueError for invalid values."""
     validate = cast(JsonSchema, schema).validator().validate
     invalid = jsonschema_rs.ValidationError
 

@@ -1,4 +1,4 @@
-"""RegistryProtobufSerde: Protobuf whose schemas are kept by a registry, as Confluent's do."""
+"""RegistryProtobufSerde: Protobuf with schemas in a registry, as Confluent's serializers."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -34,12 +34,12 @@ _INDEXES = PREFIX_BYTES + 1  # where indexes begin, after their count
 
 
 class RegistryProtobufSerde:
-    """Protobuf messages behind the id of their schema and their place in it.
+    """Protobuf messages with the id of their schema and their message indexes.
 
         serde = RegistryProtobufSerde(HttpSchemaRegistry("http://127.0.0.1:8081"), Order)
 
-    The schema is a generated class, the text of a .proto file, or nothing: then messages are
-    written with the schemas of their own classes, and read as classes made from the registry's.
+    The schema is a generated class, the text of a .proto file, or None: then messages are written
+    with the schemas of their own classes, and read as classes created from the registry's schemas.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per option
@@ -57,12 +57,13 @@ class RegistryProtobufSerde:
         to_value: Convert | None = None,
         from_value: Convert | None = None,
     ) -> None:
-        """Nothing is asked of the registry before the first record.
+        """No request is sent before the first record.
 
-        A class is registered with the files it imports, each under the subject of its name. A text
-        may have several messages: `message` says which is written, else it is the first. Values
-        are messages, or mappings of their fields. Reading gives messages of the class `reader`,
-        else of the class that was given as schema, else of the schema they were written with.
+        A class is registered with the files it imports, each under the subject of its name. A
+        .proto file may declare several messages: `message` is the one to write, by default the
+        first. Values are messages, or mappings of their fields. Records are read as the class
+        `reader`, by default as the class given as schema, otherwise as the schema that they were
+        written with.
         """
         if isinstance(schema, type):
             _check_class(schema)
@@ -108,7 +109,7 @@ class RegistryProtobufSerde:
         """The message of bytes."""
         if data is None:
             return None
-        # Right if each index takes one byte; else the key is not found, and they are read.
+        # Correct if each index takes one byte; otherwise the key is not found, and they are read.
         decode = (
             self._decoders.get(data[: _INDEXES + (data[PREFIX_BYTES] >> 1)])
             if len(data) > PREFIX_BYTES
@@ -125,7 +126,7 @@ class RegistryProtobufSerde:
             raise cannot_decode(topic, "Protobuf", reason) from error
 
     def _declared(self, schema: Schema) -> tuple[ProtobufSchema, str]:
-        """A schema that was given as text, and the name of the message to write."""
+        """A schema given as text, and the name of the message to write."""
         parsed = cast(ProtobufSchema, self._schemas.parsed(schema))
         name = self._message or parsed.default_message
         parsed.indexes_of(name)
@@ -136,7 +137,7 @@ class RegistryProtobufSerde:
             opened = self._open_encoder(topic, value)
         except SchemaError as error:
             raise SerdeError(error.message, at=f'topic "{topic}"', hint=error.hint) from error
-        if not self._subjects.use_latest:  # the latest may be another one with the next record
+        if not self._subjects.use_latest:  # the latest may change with the next record
             self._encoders.keep((topic, type(value)), opened)
         return opened
 
@@ -165,14 +166,14 @@ class RegistryProtobufSerde:
         return _message_encoder(frame(schema_id) + frame_indexes(indexes), message_class)
 
     def _latest_encoder(self, topic: str) -> Encode:
-        """For mappings, when only the registry knows the schema."""
+        """The encoder of mappings, if only the registry has the schema."""
         schema_id, schema = self._subjects.find(topic, None, self._message)
         written, name = self._declared(schema)
         prefix = frame(schema_id) + frame_indexes(written.indexes_of(name))
         return _message_encoder(prefix, written.message_class(name))
 
     def _schema_of_file(self, file: FileDescriptor, done: dict[str, Reference]) -> Schema:
-        """The schema of a class's file, after those of the files that it imports."""
+        """The schema of a class's file, after the schemas of the files that it imports."""
         references = []
         for imported in file.dependencies:
             if imported.name in KNOWN_IMPORTS:
@@ -229,7 +230,7 @@ def _as_reader(
 ) -> Callable[[bytes], object]:
     if reader is None:
         return cast(Callable[[bytes], object], written.FromString)
-    # Packages are renamed now and then. Bytes of another message would be read as well, wrongly.
+    # Packages are sometimes renamed. Bytes of another message would be decoded without an error.
     if reader.DESCRIPTOR.name != name.rpartition(".")[2]:
         raise SerdeError(
             f'the record is a "{name}", not a "{reader.DESCRIPTOR.full_name}"',
@@ -241,7 +242,7 @@ def _as_reader(
 
 
 def _place(descriptor: Descriptor) -> tuple[int, ...]:
-    """Where a message is declared: its place in the file, then in each message around it."""
+    """The indexes of a message: in the file, then in each enclosing message."""
     outer = descriptor.containing_type
     if outer is None:
         names = list(descriptor.file.message_types_by_name)

@@ -1,4 +1,4 @@
-"""Serde: a value to bytes and back; None stands for null both ways."""
+"""Serde: converts a value to bytes and back; None is null in both directions."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
@@ -9,45 +9,45 @@ T = TypeVar("T")
 
 
 class Serde(Protocol[T]):
-    """What turns values of one type into the bytes of a record's key or value, and back."""
+    """Converts values of one type to the bytes of a record's key or value, and back."""
 
     def serialize(self, topic: str, value: T | None) -> bytes | None:
-        """The bytes of a value; SerdeError when it cannot be bytes."""
+        """The bytes of a value; SerdeError if it cannot be encoded."""
         ...
 
     def deserialize(self, topic: str, data: bytes | None) -> T | None:
-        """The value of bytes; SerdeError when they are none."""
+        """The value of bytes; SerdeError if they cannot be decoded."""
         ...
 
 
 @runtime_checkable
 class BindableSerde(Serde[T], Protocol[T]):
-    """A serde with a shorter way for the many records of one topic.
+    """A serde with a faster path for many records of one topic.
 
-    Its functions take no None. What they raise is of no use to a user: who calls them catches it,
-    and asks `serialize` or `deserialize` for an error that says more.
+    Its functions do not accept None. Their exceptions are not meant for users: callers catch them,
+    and call `serialize` or `deserialize` to get a better error.
     """
 
     def encoder(self, topic: str) -> Callable[[T], bytes | None]:
-        """What `serialize` does with values for a topic."""
+        """The equivalent of `serialize` for a topic."""
         ...
 
     def decoder(self, topic: str) -> Callable[[bytes], T | None]:
-        """What `deserialize` does with bytes of a topic."""
+        """The equivalent of `deserialize` for a topic."""
         ...
 
 
 @runtime_checkable
 class ChunkSerde(BindableSerde[T], Protocol[T]):
-    """A serde that decodes many values in less time than one by one."""
+    """A serde that decodes many values faster than one by one."""
 
     def chunk_decoder(self, topic: str) -> Callable[[Sequence[bytes]], list[T | None]]:
-        """What `decoder` does, with many values at once; it raises if any of them is none."""
+        """The equivalent of `decoder` for many values; it raises if any of them is invalid."""
         ...
 
 
 def cannot_encode(topic: str, kind: str, reason: str) -> SerdeError:
-    """The error for a value that cannot be bytes."""
+    """The error for a value that cannot be encoded."""
     return SerdeError(
         f"cannot encode as {kind}: {reason}",
         at=f'topic "{topic}"',
@@ -56,7 +56,7 @@ def cannot_encode(topic: str, kind: str, reason: str) -> SerdeError:
 
 
 def cannot_decode(topic: str, kind: str, reason: str) -> SerdeError:
-    """The error for bytes that are no value."""
+    """The error for bytes that cannot be decoded."""
     return SerdeError(
         f"cannot decode as {kind}: {reason}",
         at=f'topic "{topic}"',

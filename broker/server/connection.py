@@ -3,8 +3,9 @@
     reading ──request──> handling ──answer──> sending ──all sent──> reading
                              └──Pending──> waiting ──answer──┘
 
-The socket is registered with the event loop for reading all the time. Only when a client sends
-more while its request still waits is it taken off, so the kernel's buffers hold the client back.
+The socket is always registered with the event loop for reading. It is unregistered only when a
+client sends more data while its request is pending, so that the kernel's buffers slow the client
+down.
 The event loop is asyncio's, or that of a simulation: five of its calls are used.
 """
 
@@ -33,15 +34,15 @@ from broker.sockets import Socket
 
 logger = logging.getLogger(__name__)
 
-# Responses of requests that came together are sent together, up to this size.
+# Responses to pipelined requests are sent together, up to this size.
 TOGETHER_BYTES_MAX = 64 * 1024
 
 
 class EventLoop(Protocol):
-    """What a server uses of asyncio's event loop."""
+    """The part of asyncio's event loop that a server uses."""
 
     def add_reader(self, fd: Socket, callback: Callable[[], object], /) -> None:
-        """Call back whenever there is something to receive."""
+        """Call back whenever there is data to receive."""
         ...
 
     def remove_reader(self, fd: Socket, /) -> bool:
@@ -49,7 +50,7 @@ class EventLoop(Protocol):
         ...
 
     def add_writer(self, fd: Socket, callback: Callable[[], object], /) -> None:
-        """Call back whenever the socket takes bytes."""
+        """Call back whenever the socket accepts bytes."""
         ...
 
     def remove_writer(self, fd: Socket, /) -> bool:
@@ -57,7 +58,7 @@ class EventLoop(Protocol):
         ...
 
     def call_soon(self, callback: Callable[..., object], /, *args: object) -> object:
-        """Call back when everything that is ready now has had its turn."""
+        """Call back after the callbacks that are ready now."""
         ...
 
     def call_soon_threadsafe(self, callback: Callable[..., object], /, *args: object) -> object:
@@ -71,29 +72,29 @@ class EventLoop(Protocol):
 
 @dataclass(slots=True)
 class ConnectionContext:
-    """What all connections of a server share."""
+    """The resources that all connections of a server share."""
 
     broker: Broker
     loop: EventLoop
     pool: BufferPool
     metrics: Metrics
     request_bytes_max: int
-    queued_bytes_max: int  # of requests that have arrived in part; negative: no limit
+    queued_bytes_max: int  # of incomplete requests; negative: no limit
     forget: Callable[["Connection"], None]
     thread_id: int
-    background: Executor  # where large requests are answered, so that the loop serves others
+    background: Executor  # runs large requests, so that the loop can serve others
     now_ns: Callable[[], int] = perf_counter_ns
-    # Connections that may not receive before others have released memory.
+    # Connections that must wait for memory before they receive more.
     held: deque["Connection"] = field(default_factory=deque)
-    # The one that runs on although memory is full, so that a request is completed and releases it.
+    # The connection that continues although memory is full, so that its request completes.
     completing: "Connection | None" = None
 
     def memory_is_full(self) -> bool:
-        """Whether requests that arrive in pieces hold as many bytes as they may."""
+        """Whether incomplete requests use all memory that they may."""
         return 0 <= self.queued_bytes_max < self.pool.bytes_in_use
 
     def may_receive(self, connection: "Connection") -> bool:
-        """Whether a connection may take more memory: at most one request passes the limit."""
+        """Whether a connection may use more memory: at most one request may exceed the limit."""
         if not self.memory_is_full():
             return True
         if self.completing is None and connection.in_pieces:
@@ -101,7 +102,7 @@ class ConnectionContext:
         return self.completing is connection
 
     def resume_held(self) -> None:
-        """Wake connections that wait for memory: all when there is some, else the next to pass."""
+        """Wake connections that wait for memory: all if there is some, otherwise the next one."""
         if self.completing is not None and not self.completing.in_pieces:
             self.completing = None
         while self.held and not self.memory_is_full():
@@ -116,7 +117,7 @@ class ConnectionContext:
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """A request between its arrival and the last byte of its answer."""
+    """A request from its arrival to the last byte of its response."""
 
     request: Request
     stats: RequestStats
@@ -148,7 +149,7 @@ class Connection:
         self._reader = FrameReader(context.pool, size_max=context.request_bytes_max)
         self._queue = SendQueue(connected)
         self._in_flight: _PendingRequest | None = None
-        self._sender: RequestStats | None = None  # whose response is sent now
+        self._sender: RequestStats | None = None  # whose response is being sent
         self._listening = False
         self._writing = False
         self._closing = False
@@ -159,21 +160,21 @@ class Connection:
 
     @property
     def busy(self) -> bool:
-        """Whether a request waits for its answer, or an answer for being sent."""
+        """Whether a request is being handled, or a response is being sent."""
         return self._in_flight is not None or bool(self._queue)
 
     @property
     def waiting(self) -> bool:
-        """Whether a request waits for its answer."""
+        """Whether a request is pending."""
         return self._in_flight is not None
 
     @property
     def in_pieces(self) -> bool:
-        """Whether a request has arrived in part."""
+        """Whether a request has arrived incompletely."""
         return not self.closed and self._reader.in_pieces
 
     def listen(self) -> None:
-        """Let the event loop tell when more has arrived."""
+        """Register for reading with the event loop."""
         if not self.closed and not self._listening:
             self._listening = True
             self._context.loop.add_reader(self._socket, self._readable)
@@ -184,7 +185,7 @@ class Connection:
             self._context.loop.remove_reader(self._socket)
 
     def close(self, reason: str = "") -> None:
-        """Close at once; what was not sent is lost. A reason is given when the client is bad."""
+        """Close immediately; unsent data is lost. A reason is given if the client is at fault."""
         if self.closed:
             return
         self.closed = True
@@ -204,12 +205,12 @@ class Connection:
         self._context.resume_held()
 
     def _broke(self, error: OSError) -> None:
-        # A client that goes without a word is nothing to report.
+        # A client that disconnects is not worth a log entry.
         gone = isinstance(error, (ConnectionResetError, BrokenPipeError, TimeoutError))
         self.close("" if gone else error.strerror or str(error))
 
     def close_when_sent(self) -> None:
-        """Take no more requests; close when the one in flight is answered."""
+        """Accept no more requests; close after the pending response."""
         self._closing = True
         self._stop_listening()
         if not self.busy:
@@ -240,7 +241,7 @@ class Connection:
         self._serve()
 
     def _readable_while_busy(self) -> None:
-        """More requests are kept waiting in the kernel; a client that left is let go."""
+        """Leave more requests in the kernel; close if the client has disconnected."""
         if self._socket.recv(1, socket.MSG_PEEK):
             self._stop_listening()
         elif self._in_flight is not None:
@@ -249,7 +250,7 @@ class Connection:
             self.close_when_sent()
 
     def _serve(self) -> None:
-        """Handle the requests that have arrived, until one has to wait."""
+        """Handle the requests that have arrived, until one is pending."""
         self.last_active_ns = self._context.now_ns()
         try:
             while self._handle_arrived():
@@ -268,7 +269,7 @@ class Connection:
                 self._context.resume_held()
 
     def _handle_arrived(self) -> bool:
-        """Handle requests until all are done (False), one waits, or much is to be sent."""
+        """Handle requests until all are done (False), one is pending, or much is to be sent."""
         reader = self._reader
         arrived_ns = self.last_active_ns
         while self._in_flight is None and not self.closed:
@@ -281,7 +282,7 @@ class Connection:
         return False
 
     def _go_on(self) -> None:
-        """After an answer was sent: handle what arrived meanwhile, and listen again."""
+        """After a response was sent: handle requests that arrived meanwhile, and listen again."""
         if self.closed or self.busy:
             return
         if self._closing:
@@ -325,7 +326,7 @@ class Connection:
             self._answer(request, stats, answer)
 
     def _refuse_version(self, frame: memoryview) -> None:
-        """A client may ask for ApiVersions in a version we do not know, and gets version 0."""
+        """A client may request ApiVersions in an unknown version, and gets version 0."""
         key, version, correlation_id = peek_header(frame)
         if key != ApiKey.API_VERSIONS:
             raise MalformedMessage(f"version {version} of API {key} is not supported")
@@ -337,11 +338,11 @@ class Connection:
         self._context.broker.when_done(pending, partial(self._completed, in_flight))
 
     def _completed(self, in_flight: _PendingRequest, answer: object) -> None:
-        """The response is complete; called on the thread that completed it."""
+        """Called when the response is complete, on the thread that completed it."""
         if concurrency.get_ident() == self._context.thread_id:
             self._finish(in_flight, answer)
             return
-        # A loop that has ended has closed its connections: no client waits for this.
+        # An event loop that has ended has closed its connections: no client waits for this.
         with contextlib.suppress(RuntimeError):
             self._context.loop.call_soon_threadsafe(self._finish, in_flight, answer)
 
@@ -357,12 +358,13 @@ class Connection:
             self._answer(in_flight.request, in_flight.stats, answer)
             self._flush()
         except Exception:
-            # The caller, perhaps another request, must not fail because of it.
+            # The caller, possibly another request, must not fail because of it.
             logger.exception("connection from %s failed", self.info.client_host)
             self.close("an unexpected error")
             return
         if self._reader.has_kept or not self._listening:
-            # This may run inside another connection's request, so the next one here comes later.
+            # This may run inside another connection's request, so the next request is handled
+            # later.
             self._context.loop.call_soon(self._go_on)
 
     # --- sending ---
@@ -376,7 +378,7 @@ class Connection:
         )
 
     def _flush(self) -> None:
-        """Send what can be sent; the event loop calls back when the socket accepts more."""
+        """Send as much as possible; the event loop calls back when the socket accepts more."""
         if not self._queue or self._writing:
             return
         if not self._send() and not self.closed:

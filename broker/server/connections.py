@@ -1,4 +1,4 @@
-"""Connections of a server: how many are admitted, and which have been idle too long."""
+"""Connections of a server: limits, and closing of idle connections."""
 
 import logging
 import socket
@@ -23,7 +23,7 @@ BACKGROUND_THREADS = 2
 
 
 class Connections:
-    """Made and used on the event loop's thread."""
+    """Used only on the event loop's thread."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Connections:
         *,
         now_ns: Callable[[], int] = perf_counter_ns,
     ) -> None:
-        """None yet; the settings are those of the server, which may differ from the broker's."""
+        """No connections yet; the settings of the server may differ from the broker's."""
         self._config = config
         self._loop = loop
         self._metrics = broker.metrics
@@ -56,7 +56,7 @@ class Connections:
         )
 
     def __len__(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
         return len(self._open)
 
     def admit(self, connected: Socket, host: str, listener: str) -> None:
@@ -95,7 +95,7 @@ class Connections:
             del self._by_host[host]
 
     def close_idle(self) -> None:
-        """Close those that have been idle too long, now and from time to time."""
+        """Close connections that have been idle too long, now and periodically."""
         idle_ms = self._config.connections_max_idle_ms
         if self._closed or idle_ms < 0:
             return
@@ -107,13 +107,13 @@ class Connections:
         self._loop.call_later(max(pause, 0.01), self.close_idle)
 
     def close_when_sent(self) -> None:
-        """Take no more requests; each is closed when its answer was sent."""
+        """Accept no more requests; each connection is closed after its pending response."""
         self._closed = True
         for connection in list(self._open):
             connection.close_when_sent()
 
     def close(self) -> None:
-        """Close all at once."""
+        """Close all immediately."""
         self._closed = True
         for connection in list(self._open):
             connection.close()

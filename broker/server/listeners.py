@@ -1,4 +1,4 @@
-"""Listeners: where to listen, and what address to tell clients."""
+"""Listeners: the addresses to listen on, and those that clients receive."""
 
 import socket
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ class Endpoint:
     port: int
 
     def __str__(self) -> str:
-        """host:port, as clients are given it."""
+        """host:port, as clients receive it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
 
 def listen_endpoints(config: BrokerConfig) -> list[Endpoint]:
-    """Where to listen; TLS and SASL are refused, since nothing here speaks them."""
+    """The addresses to listen on; TLS and SASL are refused, since they are not supported."""
     endpoints = _parse_all(config.listeners, "listeners")
     endpoints = [endpoint for endpoint in endpoints if endpoint.name != CONTROLLER]
     if not endpoints:
@@ -35,7 +35,7 @@ def listen_endpoints(config: BrokerConfig) -> list[Endpoint]:
 
 
 def advertised_endpoints(config: BrokerConfig) -> dict[str, Endpoint]:
-    """The advertised addresses, for the listeners that have their own."""
+    """The advertised addresses of listeners that have one."""
     endpoints = _parse_all(config.advertised_listeners, "advertised.listeners")
     listening = {endpoint.name for endpoint in listen_endpoints(config)}
     for endpoint in endpoints:
@@ -56,7 +56,7 @@ def advertised_endpoints(config: BrokerConfig) -> dict[str, Endpoint]:
 def advertise(
     listening: Endpoint, advertised: dict[str, Endpoint], bound_port: int
 ) -> tuple[str, int]:
-    """Host and port for clients of a listener: port 0 and an open host become real ones."""
+    """Host and port for clients of a listener: port 0 and an empty host are replaced."""
     told = advertised.get(listening.name, listening)
     host = _reachable_host() if told.host in ANY_HOST else told.host
     return host, told.port or bound_port

@@ -25,12 +25,12 @@ from broker.rest import (
 
 logger = logging.getLogger(__name__)
 
-CONNECTIONS_MANY = 100  # they must not take descriptors from clients of the broker
+CONNECTIONS_MANY = 100  # they must not use up descriptors that clients of the broker need
 MESSAGES = {404: "metrics are at /metrics", 405: "only GET is supported"}
 
 
 class MetricsPage(HttpServer):
-    """Answers GET /metrics in a thread of its own."""
+    """Serves GET /metrics in a separate thread."""
 
     def __init__(self, broker: Broker, port: int) -> None:
         """Nothing listens before `start`."""
@@ -70,7 +70,7 @@ SERVICE = RestService(ROUTES, _error_reply, RestRequest, media_types=(METRICS_TY
 
 
 def metrics_text(broker: Broker) -> str:
-    """Everything there is to tell."""
+    """The page with all metrics."""
     with broker.lock:
         picture = _take_picture(broker.state)
     out = Exposition()
@@ -94,7 +94,7 @@ class LogSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSnapshot:
-    """What was read under the lock, to be written without it."""
+    """Values that are read under the lock and written without it."""
 
     logs: list[LogSnapshot]
     groups: list[GroupSnapshot]

@@ -1,10 +1,10 @@
-"""Receiving: the byte stream of a connection cut into frames, with as few copies as possible.
+"""Receiving: splits the byte stream of a connection into frames, with as few copies as possible.
 
-A frame that arrives whole is handed on where it was received, in a buffer that all connections
-share; one that arrives in pieces gets a buffer of its own into which the rest is received. That
-buffer is pooled, and is at most twice as large as what has arrived, other frames of the same read
-included: a size that is announced but never sent costs a few KiB, while a client that sends many
-requests at once does not make the last of them arrive in small pieces.
+A frame that arrives whole is passed on where it was received, in a buffer that all connections
+share; one that arrives in pieces gets its own buffer, into which the rest is received. That buffer
+is pooled, and is at most twice as large as the received data, including other frames of the same
+read: a size that is announced but never sent costs a few KiB, while a client that pipelines many
+requests does not make the last of them arrive in small pieces.
 """
 
 from struct import Struct
@@ -19,7 +19,7 @@ POOL_BYTES_MAX = 16 * 1024 * 1024
 
 
 class BufferPool:
-    """Buffers for frames that arrive in pieces, kept for the next one."""
+    """Buffers for frames that arrive in pieces, pooled for later frames."""
 
     def __init__(self) -> None:
         """Empty; the shared buffer is made at once."""
@@ -41,7 +41,7 @@ class BufferPool:
         return bytearray(wanted)
 
     def grow(self, buffer: bytearray, size: int) -> bytearray:
-        """A buffer twice as big, with the same bytes in front; large ones end at `size`."""
+        """A buffer twice as large, with the same bytes at the start; large ones end at `size`."""
         if len(buffer) < STEP_BYTES:
             bigger = self.take(2 * len(buffer))
         else:
@@ -52,7 +52,7 @@ class BufferPool:
         return bigger
 
     def give(self, buffer: bytearray) -> None:
-        """Take a buffer back; big ones, and those beyond what is kept, are let go."""
+        """Return a buffer; large ones, and those beyond the pool's limit, are released."""
         size = len(buffer)
         self.bytes_in_use -= size
         if size <= STEP_BYTES and self._free_bytes + size <= POOL_BYTES_MAX:
@@ -61,11 +61,11 @@ class BufferPool:
 
 
 class FrameReader:
-    """Cuts what one connection receives into frames.
+    """Splits the received bytes of one connection into frames.
 
-    `space()` is where to receive next, `received(count)` says how much came, `next_frame()` gives
-    the complete frames one by one. To stop early, call `keep()`, which saves the rest from
-    the shared buffer, and continues with `next_frame()` later.
+    `space()` is where to receive next, `received(count)` adds the received bytes, `next_frame()`
+    returns the complete frames one by one. To stop early, call `keep()`, which saves the rest from
+    the shared buffer, and continue with `next_frame()` later.
     """
 
     __slots__ = (
@@ -75,22 +75,22 @@ class FrameReader:
     def __init__(self, pool: BufferPool, *, size_max: int) -> None:
         self._pool = pool
         self._size_max = size_max
-        self._view = pool.shared  # what was received: [_start:_end] is not handed on yet
+        self._view = pool.shared  # [_start:_end] is received and not passed on yet
         self._start = 0
         self._end = 0
         self._kept = b""  # bytes saved from the shared buffer
         self._frame: bytearray | None = None  # the buffer of a frame that arrives in pieces
         self._size = 0  # the size of that frame
-        self._handed_on = False  # whether it was complete and given out
+        self._handed_on = False  # whether it was complete and passed on
 
     @property
     def has_kept(self) -> bool:
-        """Whether bytes that arrived were left for later."""
+        """Whether received bytes were saved for later."""
         return bool(self._kept)
 
     @property
     def in_pieces(self) -> bool:
-        """Whether a frame has arrived in part."""
+        """Whether a frame has arrived incompletely."""
         return self._frame is not None
 
     def space(self) -> memoryview:
@@ -104,11 +104,11 @@ class FrameReader:
         return shared[kept:]
 
     def received(self, count: int) -> None:
-        """Take note of bytes received into `space()`."""
+        """Add bytes that were received into `space()`."""
         self._end += count
 
     def next_frame(self) -> memoryview | None:
-        """The next complete frame, valid until the next call; None when more must arrive."""
+        """The next complete frame, valid until the next call; None if more data is needed."""
         if self._frame is not None:
             return self._next_of_pieces()
         if self._kept:
@@ -130,7 +130,7 @@ class FrameReader:
         return self._view[first : self._start]
 
     def keep(self) -> None:
-        """Stop here: save what is left in the shared buffer, since others receive into it."""
+        """Save the rest of the shared buffer, since others receive into it."""
         if self._handed_on:
             self.release()
         elif self._frame is None and self._start < self._end:
@@ -138,7 +138,7 @@ class FrameReader:
             self._start = self._end = 0
 
     def release(self) -> None:
-        """Give back the buffer of a frame that arrived in pieces."""
+        """Return the buffer of a frame that arrived in pieces."""
         if self._frame is not None:
             self._view = self._pool.shared
             self._pool.give(self._frame)

@@ -1,7 +1,7 @@
 """Sending: responses to a socket that may be slow, without holding their bytes in memory.
 
-Slices of segment files go from file to socket inside the kernel, as fast as the reader takes them;
-what does not fit now stays a slice. Small ones are read, so that a response is one system call.
+Slices of segment files are sent inside the kernel, as fast as the client receives them; the rest
+remains a slice. Small slices are read, so that a response is one system call.
 """
 
 import errno
@@ -16,33 +16,33 @@ from broker.sockets import Socket
 
 # Below this size copying is cheaper than the two more system calls that sendfile takes.
 INLINE_BYTES_MAX = 16 * 1024
-# One turn of a connection sends at most this much, then the others get theirs.
+# A connection sends at most this much at a time, then others are served.
 TURN_BYTES_MAX = 8 * 1024 * 1024
 PIECE_BYTES_MAX = 1024 * 1024
 READ_BYTES_MAX = 256 * 1024
-BUFFERS_MAX = 512  # half of what the kernel takes in one call
+BUFFERS_MAX = 512  # half of the kernel's limit per call
 
 NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 class SendQueue:
-    """What one connection still has to send."""
+    """The unsent data of one connection."""
 
     __slots__ = ("_parts", "_sendfile_works", "_socket", "bytes_left", "bytes_sent")
 
     def __init__(self, connected: Socket) -> None:
         self._socket = connected
         self._parts: deque[bytes | bytearray | memoryview | FileSlice] = deque()
-        self._sendfile_works = isinstance(connected, socket.socket)  # else the kernel has no part
+        self._sendfile_works = isinstance(connected, socket.socket)  # a simulated one does not
         self.bytes_left = 0
         self.bytes_sent = 0
 
     def __bool__(self) -> bool:
-        """Whether something is left."""
+        """Whether there is unsent data."""
         return bool(self._parts)
 
     def add(self, parts: Sequence[Attachment]) -> None:
-        """Put the parts of a response behind what is left."""
+        """Append the parts of a response to the queue."""
         for part in parts:
             self.bytes_left += len(part)
             if isinstance(part, FileSlice):
@@ -52,7 +52,7 @@ class SendQueue:
                 self._parts.append(part)
 
     def send(self) -> bool:
-        """Send what the socket takes now; True when nothing is left."""
+        """Send as much as the socket accepts now; True if everything is sent."""
         parts = self._parts
         turn_end = self.bytes_sent + TURN_BYTES_MAX
         try:

@@ -1,4 +1,4 @@
-"""Server: listens, accepts, and gives each connection to the event loop."""
+"""Server: listens, accepts connections, and serves them on an event loop."""
 
 import asyncio
 import errno
@@ -25,22 +25,22 @@ from broker.server.listeners import (
 logger = logging.getLogger(__name__)
 
 ACCEPTED_AT_ONCE_MAX = 64
-# When the process has no descriptors left, accepting is tried again after this time.
+# When the process has no free descriptors, accepting is retried after this time.
 ACCEPT_RETRY_SECONDS = 1.0
 SHUTDOWN_GRACE_SECONDS = 1.0
-MAPPED_IPV4 = "::ffff:"  # how addresses of version 4 look on a socket for both versions
+MAPPED_IPV4 = "::ffff:"  # the form of IPv4 addresses on dual-stack sockets
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Server:
-    """Serves a started broker on its listeners, in a thread with an event loop of its own.
+    """Serves a started broker on its listeners, in a thread with its own event loop.
 
     with Broker(config) as broker, Server(broker) as server:
         server.bootstrap                            # "127.0.0.1:43121"
     """
 
     def __init__(self, broker: Broker, *, listeners: tuple[str, ...] | None = None) -> None:
-        """Nothing listens before `start`; listeners left out are those of the broker's settings."""
+        """Nothing listens before `start`; the default listeners are from the broker's settings."""
         self._broker = broker
         self._config = broker.config
         if listeners is not None:
@@ -70,7 +70,7 @@ class Server:
         return self
 
     def close(self) -> None:
-        """Finish what is in flight, close all connections, end the thread."""
+        """Finish pending requests, close all connections, end the thread."""
         if self._thread is None:
             return
         if self._loop is not None:
@@ -94,7 +94,7 @@ class Server:
                 started.set_exception(error)
 
     def stop_soon(self) -> None:
-        """Make `serve` come to its end; for the event loop's own thread, as signals are."""
+        """Stop `serve`; called on the event loop's thread, as for signals."""
         self._stop.set()
 
     async def serve(self, ready: Callable[[], None]) -> None:
@@ -117,7 +117,7 @@ class Server:
         port = self._broker.config.metrics_port
         if port is None:
             return
-        from broker.server.metrics_http import MetricsPage  # only now: it loads an HTTP server
+        from broker.server.metrics_http import MetricsPage  # loads an HTTP server
 
         try:
             page = opened.enter_context(MetricsPage(self._broker, port))
@@ -139,7 +139,7 @@ class Server:
             loop.add_reader(listening, partial(self._accept, listening, endpoint.name))
 
     def _open_listener(self, endpoint: Endpoint) -> socket.socket:
-        # Without a host both families are listened on, where the system can do that.
+        # Without a host it listens on IPv4 and IPv6, where the system supports this.
         everywhere = not endpoint.host and socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if everywhere or ":" in endpoint.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
@@ -147,7 +147,7 @@ class Server:
             if everywhere:
                 listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Connections inherit the sizes; set later they would not count for the window.
+            # Connections inherit the sizes; set later they would not affect the window.
             self._set_buffer_sizes(listening)
             listening.bind((endpoint.host, endpoint.port))
             listening.listen(self._config.socket_listen_backlog_size)
@@ -195,7 +195,7 @@ class Server:
 
     def _admit(self, connected: socket.socket, host: str, listener: str) -> None:
         assert self._connections is not None
-        # Descriptors are given from the lowest on: a high one says how many are in use.
+        # Descriptors are assigned from the lowest on: a high one shows how many are in use.
         too_many = len(self._connections) >= descriptors.connections_max()
         if too_many or connected.fileno() >= descriptors.limit() - descriptors.reserve():
             reason = f"the process may have {descriptors.limit()} open files (see ulimit -n)"
@@ -217,7 +217,7 @@ class Server:
 
 
 def run(main: Coroutine[object, object, None]) -> None:
-    """Run a coroutine on uvloop where it is installed, else on asyncio's own loop."""
+    """Run a coroutine on uvloop if it is installed, otherwise on asyncio's event loop."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main)
 

@@ -1,4 +1,4 @@
-"""What a batch must be like to be appended: timestamps, keys, compression of the topic."""
+"""Checks and changes of a batch before it is appended: timestamps, keys, compression."""
 
 from broker.batch.codec import RecordFacts, decode_records, encode_retained, set_max_timestamp
 from broker.batch.compression import CODEC_IDS
@@ -9,7 +9,7 @@ from broker.model import NO_TIMESTAMP
 
 
 def correct_max_timestamp(records: memoryview, header: BatchHeader, facts: RecordFacts) -> None:
-    """Let the header say what the records say, as Kafka does: indexes and retention go by it."""
+    """Correct the header's maximum timestamp, as Kafka does: indexes and retention use it."""
     header.max_timestamp = facts.last_timestamp_ms
     set_max_timestamp(records, 0, facts.last_timestamp_ms)
 
@@ -17,7 +17,7 @@ def correct_max_timestamp(records: memoryview, header: BatchHeader, facts: Recor
 def check_timestamps(
     records: memoryview, facts: RecordFacts, config: TopicConfig, now_ms: int
 ) -> None:
-    """Refuse records too far from the broker's time; INVALID_TIMESTAMP."""
+    """Refuse records too far from the broker's time: INVALID_TIMESTAMP."""
     latest_ms = facts.last_timestamp_ms
     if latest_ms - now_ms > config.message_timestamp_after_max_ms:
         raise BrokerError(
@@ -38,13 +38,13 @@ def check_timestamps(
 
 
 def check_keys(facts: RecordFacts) -> None:
-    """Refuse records without key, which compaction could never remove; INVALID_RECORD."""
+    """Refuse records without a key, which compaction could never remove: INVALID_RECORD."""
     if facts.has_null_keys:
         raise BrokerError(ErrorCode.INVALID_RECORD, "a record for a compacted topic has no key")
 
 
 def recompress(records: memoryview, header: BatchHeader, config: TopicConfig) -> memoryview | None:
-    """The batch in the compression its topic asks for; None when it is so already."""
+    """The batch with the topic's compression; None if it already has that."""
     wanted = config.compression_type
     if wanted == "producer":
         return None

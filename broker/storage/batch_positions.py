@@ -1,4 +1,4 @@
-"""BatchPositions: where in the segments of a log a reader finds its batches."""
+"""BatchPositions: the positions in segments at which readers find their batches."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ BatchPosition = tuple[Segment, int]  # a segment, and a position in it where a b
 
 
 class BatchPositions:
-    """Finds the batch of an offset; knows without looking where recent readers will continue."""
+    """Finds the batch of an offset; caches the positions where recent readers will continue."""
 
     __slots__ = ("_hints",)
 
@@ -30,19 +30,19 @@ class BatchPositions:
         return None
 
     def remember(self, offset: int, segment: Segment, position: int) -> None:
-        """The batch of an offset begins there, now or once it is appended."""
+        """Store the position of the batch with an offset, now or when it is appended."""
         hints = self._hints
         if len(hints) >= HINTS_MAX:
             del hints[next(iter(hints))]
         hints[offset] = (segment, position)
 
     def forget(self) -> None:
-        """Segments have changed."""
+        """Clear the cache: segments have changed."""
         self._hints.clear()
 
 
 def segments_from(segments: Sequence[Segment], offset: int) -> Iterator[Segment]:
-    """The segments from the one an offset belongs to on."""
+    """The segments from the one that contains an offset."""
     first = bisect_right(segments, offset, key=_base_offset) - 1
     for number in range(max(first, 0), len(segments)):
         yield segments[number]
@@ -55,9 +55,9 @@ def _base_offset(segment: Segment) -> int:
 def slice_end(
     segment: Segment, position: int, *, bytes_max: int, limit: int, minimum_one: bool
 ) -> tuple[int, int]:
-    """Where whole batches from a position on end, and the offset there.
+    """The end of whole batches from a position on, and the offset there.
 
-    All are below an offset limit, and within so many bytes but for the one batch asked for.
+    All are below an offset limit and within a number of bytes, except a minimum of one batch.
     """
     end, next_offset = segment.size_bytes, segment.next_offset
     if limit < next_offset:

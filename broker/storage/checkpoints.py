@@ -4,7 +4,7 @@
 leader-epoch-checkpoint    0 \\n count \\n (epoch start-offset \\n)*
 partition.metadata         version: 0 \\n topic_id: base64 \\n
 meta.properties            key=value lines: version, cluster.id, node.id, directory.id
-.kafka_cleanshutdown       JSON; its presence says that the logs were closed cleanly
+.kafka_cleanshutdown       JSON; it exists if the logs were closed cleanly
 """
 
 import base64
@@ -27,7 +27,7 @@ ID_BYTES = 16
 
 
 def read_offsets(files: FileSystem, folder: str, name: str) -> dict[TopicPartition, int]:
-    """Offsets by partition; none when the file is missing or damaged: it only saves work."""
+    """Offsets by partition; empty if the file is missing or damaged: it only saves work."""
     found = {}
     try:
         for fields in read_table(files, os.path.join(folder, name)):
@@ -39,7 +39,7 @@ def read_offsets(files: FileSystem, folder: str, name: str) -> dict[TopicPartiti
 
 
 def read_leader_epochs(files: FileSystem, folder: str) -> list[tuple[int, int]]:
-    """Epochs with the offsets they start at; none when the file is missing or damaged."""
+    """Epochs with their start offsets; empty if the file is missing or damaged."""
     try:
         rows = read_table(files, os.path.join(folder, LEADER_EPOCHS))
         return [(int(epoch), int(offset)) for epoch, offset in rows]
@@ -48,13 +48,13 @@ def read_leader_epochs(files: FileSystem, folder: str) -> list[tuple[int, int]]:
 
 
 def write_leader_epochs(files: FileSystem, folder: str, epochs: list[tuple[int, int]]) -> None:
-    """Write epochs with the offsets they start at."""
+    """Write epochs with their start offsets."""
     rows = [f"{epoch} {offset}" for epoch, offset in epochs]
     write_table(files, os.path.join(folder, LEADER_EPOCHS), rows, durable=False)
 
 
 def read_table(files: FileSystem, path: str) -> list[list[str]]:
-    """The rows of a checkpoint file; ValueError when it is damaged."""
+    """The rows of a checkpoint file; ValueError if it is damaged."""
     data = files.read_file(path)
     if data is None:
         return []
@@ -65,13 +65,13 @@ def read_table(files: FileSystem, path: str) -> list[list[str]]:
 
 
 def write_table(files: FileSystem, path: str, rows: list[str], *, durable: bool = True) -> None:
-    """Write a checkpoint file in one step."""
+    """Replace a checkpoint file atomically."""
     text = "\n".join([VERSION_LINE, str(len(rows)), *rows]) + "\n"
     files.write_file(path, text.encode(), durable=durable)
 
 
 def read_topic_id(files: FileSystem, folder: str) -> bytes | None:
-    """The id of the topic a folder belongs to; None when it does not say."""
+    """The id of a folder's topic; None if it is unknown."""
     data = files.read_file(os.path.join(folder, PARTITION_METADATA)) or b""
     for line in data.decode(errors="replace").splitlines():
         name, _, value = line.partition(":")
@@ -81,13 +81,13 @@ def read_topic_id(files: FileSystem, folder: str) -> bytes | None:
 
 
 def write_topic_id(files: FileSystem, folder: str, topic_id: bytes) -> None:
-    """Say which topic a folder belongs to."""
+    """Write the id of a folder's topic."""
     text = f"version: 0\ntopic_id: {id_to_text(topic_id)}\n"
     files.write_file(os.path.join(folder, PARTITION_METADATA), text.encode(), durable=False)
 
 
 def read_meta(files: FileSystem, folder: str) -> dict[str, str]:
-    """What meta.properties says."""
+    """The values in meta.properties."""
     data = files.read_file(os.path.join(folder, META_PROPERTIES))
     if data is None:
         return {}
@@ -102,12 +102,12 @@ def write_meta(files: FileSystem, folder: str, values: Mapping[str, str]) -> Non
 
 
 def id_to_text(identifier: bytes) -> str:
-    """A 16-byte id as Kafka writes it: base64 for addresses, without padding."""
+    """A 16-byte id in Kafka's format: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(identifier).decode().rstrip("=")
 
 
 def id_from_text(text: str) -> bytes | None:
-    """The 16 bytes of an id; None when it is none."""
+    """The 16 bytes of an id; None if it is invalid."""
     try:
         found = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except ValueError:

@@ -1,7 +1,7 @@
-"""CleanedTransactions: which transactional batches compaction may drop, found while reading a log.
+"""CleanedTransactions: the transactional batches that compaction may remove.
 
-A batch of an aborted transaction may go at once. A marker may go when no batch of its transaction
-was met before it: then nothing is left that it would decide.
+A batch of an aborted transaction may be removed immediately. A marker may be removed if no batch of
+its transaction precedes it: then it no longer affects any record.
 """
 
 from collections.abc import Iterable
@@ -12,16 +12,17 @@ from broker.storage.producer_state import Marker
 
 
 class CleanedTransactions:
-    """Follows the transactions of a log from an offset on; batches are shown to it in order."""
+    """Tracks the transactions of a log from an offset on; batches are passed to it in order."""
 
     __slots__ = ("_aborted", "_committed", "_next", "_ranges", "_seen")
 
     def __init__(self, ranges: Iterable[AbortedRange], first_offset: int) -> None:
-        """Take the aborted transactions that are not over before the first offset."""
+        """Starts with the aborted transactions that end after the first offset."""
         live = (item for item in ranges if item.last_offset >= first_offset)
         self._ranges = sorted(live, key=lambda item: item.first_offset)
         self._next = 0
-        # Open and aborted later on: by producer; those with batches met are in `_seen`.
+        # Transactions that are open and aborted later, by producer; those with batches are in
+        # `_seen`.
         self._aborted: dict[int, AbortedRange] = {}
         self._seen: set[int] = set()
         self._committed: set[int] = set()
@@ -38,9 +39,9 @@ class CleanedTransactions:
         return False
 
     def end(self, header: BatchHeader, marker: Marker | None) -> tuple[bool, AbortedRange | None]:
-        """Whether a marker may go; if not, and it aborts, what the transaction index must say.
+        """Whether a marker may be removed; otherwise the aborted transaction for the index.
 
-        A control batch without its marker was cleaned before and may go.
+        A control batch without its marker was cleaned before and may be removed.
         """
         self._begin_up_to(header.last_offset)
         producer_id = header.producer_id

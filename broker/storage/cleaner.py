@@ -1,4 +1,4 @@
-"""Cleaner: which log is compacted next, and when."""
+"""Cleaner: selects the next log to compact."""
 
 import logging
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Cleanable:
-    """How dirty a log is: sizes of what is clean and of what a round could clean."""
+    """How dirty a log is: the sizes of its clean and its cleanable part."""
 
     log: PartitionLog
     first_dirty_offset: int
@@ -31,18 +31,18 @@ class Cleanable:
 
     @property
     def dirty_ratio(self) -> float:
-        """Share of the dirty part in all that a round would read."""
+        """The share of the dirty part in the bytes that a round reads."""
         return self.dirty_bytes / (self.clean_bytes + self.dirty_bytes)
 
     @property
     def is_due(self) -> bool:
-        """Whether a round is worth it, or cannot wait."""
+        """Whether a round is worthwhile or overdue."""
         ratio_min = self.log.config.min_cleanable_dirty_ratio
         return self.dirty_bytes > 0 and (self.overdue or self.dirty_ratio > ratio_min)
 
 
 def examine(log: PartitionLog, cleaned_offset: int, now_ms: int) -> Cleanable:
-    """How dirty a log is, given how far it has been cleaned."""
+    """How dirty a log is, given the offset up to which it is clean."""
     first_dirty = cleaned_offset
     if not log.start_offset <= cleaned_offset <= log.end_offset:
         first_dirty = log.start_offset
@@ -60,7 +60,7 @@ def examine(log: PartitionLog, cleaned_offset: int, now_ms: int) -> Cleanable:
 
 
 def _first_uncleanable(log: PartitionLog, first_dirty: int, now_ms: int) -> int:
-    """Where the first segment begins that is written to, not decided yet, or too young."""
+    """The start of the first segment that is active, has open transactions, or is too young."""
     lag_ms = log.config.min_compaction_lag_ms
     for segment in log.segments[:-1]:
         if segment.next_offset > log.last_stable_offset:
@@ -73,13 +73,13 @@ def _first_uncleanable(log: PartitionLog, first_dirty: int, now_ms: int) -> int:
 
 def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
     lag_ms = log.config.max_compaction_lag_ms
-    if lag_ms >= now_ms:  # none is set: the segments need not be looked at
+    if lag_ms >= now_ms:  # there is no limit: the segments need not be examined
         return False
     return any(NO_TIMESTAMP < segment.first_timestamp < now_ms - lag_ms for segment in dirty)
 
 
 class Cleaner:
-    """Compacts the dirtiest log; one round at a time, in the caller's thread."""
+    """Compacts the dirtiest log, one round at a time, in the caller's thread."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Cleaner:
         logs: Mapping[TopicPartition, PartitionLog],
         cleaned_offsets: dict[TopicPartition, int],
     ) -> None:
-        """The logs change under the lock; how far each is compacted is written down here."""
+        """The logs change under the lock; compacted offsets are stored in `cleaned_offsets`."""
         self._logs = logs
         self._cleaned_offsets = cleaned_offsets
         self._lock = lock
@@ -101,7 +101,7 @@ class Cleaner:
         self._failed: set[PartitionLog] = set()
 
     def clean_one(self) -> bool:
-        """Do a round on the log that needs it most; False when none does."""
+        """Run a round on the dirtiest log; False if no log needs one."""
         now_ms = self._clock.now_ms()
         found = self._dirtiest(now_ms)
         if found is None:
@@ -109,7 +109,7 @@ class Cleaner:
         log = found.log
         with self._lock:
             if not self._is_current(log) or len(log.segments) < 2:
-                return False  # deleted, or cut by retention, since
+                return False  # deleted or truncated by retention meanwhile
             found = examine(log, self._cleaned_offsets.get(log.topic_partition, -1), now_ms)
             task = begin_round(
                 log,
@@ -147,7 +147,7 @@ class Cleaner:
         for log in logs:
             if not log.config.compacts or len(log.segments) < 2 or log in self._failed:
                 continue
-            with self._lock:  # taken for each log: there may be many
+            with self._lock:  # acquired for each log: there may be many
                 if len(log.segments) > 1:
                     cleaned_offset = self._cleaned_offsets.get(log.topic_partition, -1)
                     found = examine(log, cleaned_offset, now_ms)
@@ -157,7 +157,7 @@ class Cleaner:
 
 
 class _Throttle:
-    """Waits when more bytes were read than a second may see."""
+    """Waits when more bytes were read than a second allows."""
 
     def __init__(
         self, clock: Clock, sleeping: concurrency.Condition, bytes_per_second_max: float

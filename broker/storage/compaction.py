@@ -1,21 +1,21 @@
-"""Compaction: of the records with one key only the last is kept.
+"""Compaction: only the last record of each key is retained.
 
     0 .. clean .. first dirty offset .. dirty .. end .. first uncleanable offset .. end of the log
 
-A round reads the dirty part into an OffsetMap, then rewrites everything before the map's end,
-group by group of neighbouring segments, leaving out
+A round reads the dirty part into an OffsetMap, then rewrites everything before the map's end, in
+groups of adjacent segments, without
 
-    - records that the map knows a later one for, and records without key
+    - records that have a later one in the map, and records without a key
     - records of aborted transactions, and markers whose transactions have no batch left
-    - tombstones and such markers, once their batch's delete horizon has passed; the horizon is
-      set, delete.retention.ms ahead, by the first round that meets them
+    - tombstones and such markers, once their batch's delete horizon has passed; the first round
+      that reads them sets the horizon, delete.retention.ms ahead
 
-Offsets, producers and sequences stay. A batch that keeps all its records is copied as it is. A
-producer's last batch stays, empty if necessary, because of its sequence; so does the last batch
-of a group, so that a segment itself shows how far it reaches.
+Offsets, producers and sequences are unchanged. A batch whose records are all retained is copied
+unchanged. A producer's last batch is retained, empty if necessary, because of its sequence; so is
+the last batch of a group, so that a segment contains its own end offset.
 
-The work is done without the broker's lock, on segments that are no longer written to; it is taken
-to begin a round and to put each new segment in the place of the old ones.
+The work is done without the broker's lock, on segments that are no longer written to; the lock is
+acquired to begin a round and to replace the old segments with each new one.
 """
 
 import errno
@@ -56,12 +56,12 @@ Throttle = Callable[[int], None]
 
 
 class Overtaken(Exception):
-    """The log changed under the round: retention or deletion took its segments. Try again later."""
+    """Retention or deletion removed the segments of this round: try again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastWrite:
-    """What a producer wrote last: its last offset, or None when that was a marker."""
+    """The last batch of a producer: its last offset, or None if it was a marker."""
 
     last_offset: int | None
     epoch: int
@@ -69,7 +69,7 @@ class LastWrite:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round of compaction knows of its log; taken under the lock."""
+    """The input of a round of compaction; collected under the lock."""
 
     log: PartitionLog
     context: LogContext
@@ -91,14 +91,14 @@ def begin_round(
     now_ms: int,
     is_current: Callable[[], bool] = lambda: True,
 ) -> Round:
-    """Take from the log what a round needs; called under the lock.
+    """Collect the input of a round; called under the lock.
 
-    `is_current` returns, under the lock, whether the log is still the one of its partition.
+    `is_current` returns, under the lock, whether the partition still has this log.
     """
-    log.aborted_transactions(log.segments[0].base_offset, log.end_offset)  # mends stale indexes
+    log.aborted_transactions(log.segments[0].base_offset, log.end_offset)  # rebuilds stale indexes
     return Round(
         log=log,
-        # Descriptors of its own: the log's are looked after under the lock.
+        # Separate descriptors: those of the log are managed under the lock.
         context=replace(
             log.context, open_files=OpenFiles(FILES_OPEN_MAX), loaded_indexes=OpenFiles(1)
         ),
@@ -127,10 +127,10 @@ def compact(
     map_bytes_max: int,
     throttle: Throttle = lambda size: None,
 ) -> int:
-    """Do a round; the offset up to which the log is clean now. Called without the lock.
+    """Run a round; returns the offset up to which the log is clean. Called without the lock.
 
-    Raises Overtaken when the log changed meanwhile, CorruptBatch when it is damaged, StorageError
-    or OSError when the disk refuses.
+    Raises Overtaken if the log changed meanwhile, CorruptBatch if it is damaged, StorageError or
+    OSError if a disk operation fails.
     """
     _make_durable(task, lock)
     offset_map = build_map(task, map_bytes_max, throttle)
@@ -148,14 +148,14 @@ def compact(
 
 
 def _make_durable(task: Round, lock: AbstractContextManager[object]) -> None:
-    """Have the old segments on the disk: an older record goes for the sake of a newer one there."""
+    """Flush the old segments: an older record is removed because of a newer one in them."""
     for segment in task.segments:
         if not segment.flushed:
             file = _open(task, segment)
             try:
                 task.context.files.fsync(file)
             except OSError as error:
-                # The disk says this once: a later fsync that succeeds would prove nothing.
+                # The error is reported once: a later fsync that succeeds would prove nothing.
                 with lock:
                     raise task.log.fail(error) from error
 
@@ -168,7 +168,7 @@ def _open(task: Round, segment: Segment) -> OpenFile:
 
 
 def build_map(task: Round, bytes_max: int, throttle: Throttle) -> OffsetMap:
-    """Read the dirty part as far as memory reaches."""
+    """Read the dirty part, as far as memory allows."""
     offset_map = OffsetMap(bytes_max)
     offset_map.latest_offset = task.first_dirty_offset - 1
     transactions = CleanedTransactions(task.aborted, task.first_dirty_offset)
@@ -190,7 +190,7 @@ def build_map(task: Round, bytes_max: int, throttle: Throttle) -> OffsetMap:
 def _enter_keys(
     offset_map: OffsetMap, transactions: CleanedTransactions, header: BatchHeader, batch: memoryview
 ) -> bool:
-    """Enter what a batch holds; False when there is no room for it."""
+    """Add the keys of a batch; False if there is no room."""
     if header.is_control:
         marker = read_marker(batch) if header.record_count else None
         transactions.end(header, marker)
@@ -207,10 +207,10 @@ def _enter_keys(
 
 
 def _readable_columns(batch: memoryview) -> BatchColumns | None:
-    """The records of a batch; None when they cannot be read, whatever its header says of them.
+    """The records of a batch; None if they cannot be read although the header is valid.
 
-    Brokers of the past accepted such batches. They stay as they are, and the log is compacted
-    around them: readers get an error that says how to pass them.
+    Earlier releases accepted such batches. They are retained unchanged, and the log is compacted
+    around them: readers get an error with the offset to continue from.
     """
     try:
         return decode_columns(batch)
@@ -225,7 +225,7 @@ def _keys(columns: BatchColumns) -> list[bytes | None]:
 
 
 def read_batches(task: Round, segment: Segment) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Whole batches of a segment; one that fails its checks raises CorruptBatch."""
+    """Whole batches of a segment; CorruptBatch if one fails its checks."""
     files = task.context.files
     file = _open(task, segment)
     position = 0
@@ -250,7 +250,7 @@ def _size(chunk: memoryview) -> int:
 
 
 def _groups(task: Round, end_offset: int) -> Iterator[list[Segment]]:
-    """Neighbouring segments that fit into one, of those that begin before an offset."""
+    """Groups of adjacent segments that fit into one, of those that begin before an offset."""
     group: list[Segment] = []
     size_bytes = 0
     size_max = min(task.config.segment_bytes, POSITION_MAX)
@@ -277,7 +277,7 @@ def _replace(
     group: list[Segment],
     cleaned: Segment,
 ) -> None:
-    """Put a new segment in the place of a group."""
+    """Replace a group with a new segment."""
     _make_ready(task, cleaned)
     with lock:
         log = task.log
@@ -289,7 +289,7 @@ def _replace(
 
 
 def _make_ready(task: Round, cleaned: Segment) -> None:
-    """Have a new segment on the disk, under the name with which a crash completes the step."""
+    """Flush a new segment, under the name with which a restart completes the step."""
     files = task.context.files
     for file in cleaned.files_to_flush():
         if not isinstance(file, str):
@@ -334,7 +334,7 @@ class _GroupCleaning:
         self.cleaned.created_ms = group[-1].created_ms
 
     def run(self, throttle: Throttle) -> bool:
-        """Write the segment; whether it differs from what was there."""
+        """Write the segment; whether it differs from the old ones."""
         changed = len(self._group) > 1
         last = self._group[-1]
         for segment in self._group:
@@ -366,7 +366,7 @@ class _GroupCleaning:
     def _kept(
         self, header: BatchHeader, batch: memoryview, *, keep_empty: bool
     ) -> memoryview | bytes | None:
-        """What is left of a batch: itself, a smaller one, or nothing."""
+        """The retained part of a batch: itself, a smaller one, or None."""
         keep_empty = keep_empty or self._is_last_of_producer(header)
         if header.is_control:
             kept = self._kept_marker(header, batch)
@@ -427,7 +427,7 @@ class _GroupCleaning:
         return self._task.now_ms + self._task.config.delete_retention_ms
 
     def _kept_rows(self, header: BatchHeader, columns: BatchColumns) -> tuple[list[int], bool]:
-        """The records of a batch to keep, by number, and whether a tombstone is among them."""
+        """The records of a batch to retain, by number, and whether they include a tombstone."""
         offsets, values, latest = columns.offsets, columns.value_starts, self._map.latest_offset
         lasts = self._map.last_offsets(_keys(columns))
         rows = [

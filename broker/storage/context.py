@@ -1,4 +1,4 @@
-"""LogContext: what all logs of a data directory share."""
+"""LogContext: the resources that all logs of a data directory share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,23 +25,23 @@ def _no_folder(_: str) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class LogContext:
-    """The disk, the clock and the bounds that the logs live within."""
+    """The disk, the clock and the limits of all logs."""
 
     clock: Clock
     files: FileSystem = field(default_factory=FileSystem)
     random: Random = field(default_factory=Random)
     open_files: OpenFiles = field(default_factory=lambda: OpenFiles(LOG_FILES_MAX))
-    # Indexes of segments no longer written to, which can be read again.
+    # Indexes of sealed segments, which can be released and loaded again.
     loaded_indexes: OpenFiles = field(default_factory=lambda: OpenFiles(LOADED_INDEXES_MAX))
-    # Acknowledge only what is on the disk: the high watermark waits for fsync.
+    # Acknowledge only records on disk: the high watermark waits for fsync.
     acknowledge_durable: bool = False
-    # Called when a log has something to be made durable.
+    # Called when a log has unflushed data.
     needs_flush: Callable[["PartitionLog"], None] = _nothing
-    # Called when a log must be made durable now, before its last append counts as written.
+    # Called when a log must be flushed now, before its last append counts as written.
     flush_soon: Callable[["PartitionLog"], None] = _nothing
-    # Called before a log makes its folder: one of an older log may still have the name.
+    # Called before a log creates its folder: a folder of a deleted log may still have the name.
     free_folder: Callable[[str], None] = _no_folder
-    # Logs whose start was moved: housekeeping removes the segments before it.
+    # Logs whose start offset was advanced: housekeeping removes the segments before it.
     starts_later: dict["PartitionLog", None] = field(default_factory=dict)
-    # Files renamed for deletion, with the monotonic time from which on they may go.
+    # Files renamed for deletion, with the monotonic time at which they may be removed.
     discarded: list[tuple[int, str]] = field(default_factory=list)

@@ -34,7 +34,7 @@ FOLDER_DELETED = "-delete"
 FOLDER_STRAY = "-stray"
 LOGS_AT_ONCE_MAX = 200
 RENAMED_AT_ONCE_MAX = 200
-FOLDER_NAME_MAX = 200  # leaves room for an id and a suffix within what file systems take
+FOLDER_NAME_MAX = 200  # leaves room for an id and a suffix within the limit of file systems
 
 Expected = Mapping[TopicPartition, tuple[bytes, TopicConfig]]
 
@@ -42,8 +42,9 @@ Expected = Mapping[TopicPartition, tuple[bytes, TopicConfig]]
 class DataDirectory:
     """Opens, creates and deletes logs; callers trigger housekeeping.
 
-    Everything but housekeeping (`flush_due`, `apply_retention`, `compact_one`, `checkpoint`) is
-    called under the lock; that takes it for short steps and does its long work without.
+    All methods except housekeeping (`flush_due`, `apply_retention`, `compact_one`, `checkpoint`)
+    are called under the lock; housekeeping acquires it for short steps and does its long work
+    without it.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class DataDirectory:
         files: FileSystem | None = None,
         random: Random | None = None,
     ) -> None:
-        """Nothing is touched before `open`."""
+        """Opens nothing before `open`."""
         self.path = os.path.abspath(path)
         self.cluster_id = ""
         self.leader_epoch = 0  # in which this broker leads all partitions
@@ -81,14 +82,14 @@ class DataDirectory:
         self._files.make_room = self._release_files
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._discarded_folders: list[str] = []
-        # Folders of deleted logs that still have their names: there were too many at once.
+        # Folders of deleted logs that are not renamed yet: there were too many at once.
         self._condemned_folders: dict[str, None] = {}
         self._lock_file: OpenFile | None = None
         self._checkpoint_writer = CheckpointWriter(self._files, self.path)
-        self._checkpoint_is_stale = False  # it speaks of a log that is deleted
+        self._checkpoint_is_stale = False  # it contains a deleted log
         self._checkpointing = concurrency.Lock()
-        self._expiry_check_ms = 0  # the monotonic time from which on unused producers are forgotten
-        # How far compaction got, by partition; what the cleaner's checkpoint says.
+        self._expiry_check_ms = 0  # the monotonic time of the next expiration of producers
+        # Up to which offset each partition is compacted; the content of the cleaner's checkpoint.
         self.cleaned_offsets: dict[TopicPartition, int] = {}
         self._cleaner = Cleaner(lock, clock, config, self._logs, self.cleaned_offsets)
         self._worker: concurrency.ThreadPoolExecutor | None = None
@@ -100,17 +101,17 @@ class DataDirectory:
         return self._files
 
     def space(self) -> tuple[int, int]:
-        """Bytes of the disk: all of them, and those that are free."""
+        """The total and the free bytes of the disk."""
         return self._files.space(self.path)
 
     # --- logs ---
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        """The log of a partition, if there is one."""
+        """The log of a partition, or None."""
         return self._logs.get(topic_partition)
 
     def log(self, topic_partition: TopicPartition) -> PartitionLog:
-        """The log of a partition; KeyError when there is none."""
+        """The log of a partition; KeyError if there is none."""
         return self._logs[topic_partition]
 
     def logs(self) -> list[PartitionLog]:
@@ -120,7 +121,7 @@ class DataDirectory:
     def create(
         self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig
     ) -> PartitionLog:
-        """A new, empty log; its files are made at the first append."""
+        """Create an empty log; its files are created by the first append."""
         assert topic_partition not in self._logs, f"{topic_partition} already exists"
         log = self._new_log(topic_partition, topic_id, config)
         log.leader_epoch = self.leader_epoch
@@ -136,10 +137,10 @@ class DataDirectory:
         )
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Forget a log; its folder is renamed, and removed by housekeeping.
+        """Delete a log: its folder is renamed now, and removed by housekeeping.
 
-        Of many at once only some are renamed now, the others by housekeeping or when a new log
-        needs the name. After a crash before that they are strays.
+        Of many logs at once only some are renamed now, the others by housekeeping or when a new log
+        needs the name. After a crash before that, their folders are strays.
         """
         log = self._logs.pop(topic_partition)
         self._flusher.forget(log)
@@ -168,8 +169,8 @@ class DataDirectory:
         return new
 
     def _release_files(self) -> bool:
-        """Close files of logs that are kept open, when there are no descriptors left."""
-        # Without waiting: the owner of the lock may wait for the calling thread.
+        """Close cached files of logs when there are no free descriptors."""
+        # Without waiting: the thread that holds the lock may wait for the calling thread.
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -180,26 +181,26 @@ class DataDirectory:
     def when_durable(
         self, log: PartitionLog, offset: int, callback: Durable, failed: Failed = unanswered
     ) -> None:
-        """Call back once all records below an offset count as written.
+        """Call back when all records below an offset are durable, as the settings require.
 
-        At once, unless durability is fsync or flush.messages asks for it; then when they are on
-        the disk. If the disk fails, `failed` is called in place of it.
+        This is immediate, unless durability is fsync or flush.messages is due; then it is after the
+        flush. If the disk fails, `failed` is called instead.
         """
         if log.is_written(offset - 1):
             callback()
         else:
             self._flusher.when_durable(log, offset, callback, failed)
 
-    # --- work that takes long ---
+    # --- background work ---
 
     def in_background(self, job: Callable[[], object]) -> None:
-        """Do a job in a thread, without the lock; jobs are done one after another."""
+        """Run a job in a thread, without the lock; jobs run one after another."""
         if self._worker is None:
             self._worker = concurrency.ThreadPoolExecutor(1, thread_name_prefix="log-worker")
         self._worker.submit(_guarded, job)
 
     def in_steps(self, steps: Iterable[Callable[[], object]]) -> None:
-        """Do steps in a thread, each under the lock; others get it in between."""
+        """Run steps in a thread, each under the lock, with pauses for others."""
 
         def run() -> None:
             for step in steps:
@@ -215,7 +216,7 @@ class DataDirectory:
     def open(
         self, expected: Expected, *, progress: Callable[[int, int], None] = lambda *_: None
     ) -> None:
-        """Open the logs that should be there; `progress` gets the number done and the total."""
+        """Open the expected logs; `progress` gets the opened and the total number."""
         self._files.make_folder(self.path)
         self._take_lock()
         is_new = self._read_meta()
@@ -266,12 +267,12 @@ class DataDirectory:
             ) from None
 
     def _read_meta(self) -> bool:
-        """Learn the ids of cluster and directory; whether the directory had none yet."""
+        """Read the ids of cluster and directory; returns whether they are new."""
         meta = checkpoints.read_meta(self._files, self.path)
         broker_id = str(self.config.broker_id)
         is_new = not meta
         if is_new:
-            # Nothing in a directory is safe before its own name is.
+            # Nothing in a directory is durable before its own name is.
             self._files.fsync_parents(self.path)
             meta = {
                 "version": "1",
@@ -294,7 +295,7 @@ class DataDirectory:
         return checkpoints.id_to_text(self._random.getrandbits(128).to_bytes(16, "big"))
 
     def _clear_folders(self, folders: set[str], expected: Expected) -> None:
-        """Remove deleted logs; set those aside that belong to no topic, or to an older one."""
+        """Remove deleted logs; rename folders that belong to no topic, or to an older one."""
         topic_ids = {str(tp): topic_id for tp, (topic_id, _) in expected.items()}
         for name in sorted(folders):
             path = os.path.join(self.path, name)
@@ -304,7 +305,7 @@ class DataDirectory:
                 continue
             found = checkpoints.read_topic_id(self._files, path)
             if found is None or name.endswith(FOLDER_STRAY):
-                continue  # nothing of ours, or without a say
+                continue  # not a log, or without a topic id
             if found != topic_ids.get(name):
                 folders.discard(name)
                 aside = self._set_aside(name, FOLDER_STRAY)
@@ -312,7 +313,7 @@ class DataDirectory:
                 LOGGER.warning("%s belongs to no topic and was renamed to %s", path, aside)
 
     def _choose_epoch(self, *, has_lost: bool) -> None:
-        """Lead in another epoch if the end of a log may be lost; before anybody writes in it."""
+        """Use a new epoch if the end of a log may be lost, before any append."""
         known = read_epoch(self._files, self.path)
         epoch = max(known, self.recovered.latest_epoch)
         if has_lost or self.recovered.logs_truncated:
@@ -324,7 +325,7 @@ class DataDirectory:
             log.leader_epoch = epoch
 
     def _make_durable(self) -> None:
-        """What a crash left may not be on the disk yet, and readers are about to see it."""
+        """Flush what a crash left in the page cache, before readers see it."""
         self._flusher.flush_all(
             log for log in self._logs.values() if log.durable_offset < log.end_offset
         )
@@ -368,7 +369,7 @@ class DataDirectory:
     # --- housekeeping ---
 
     def flush_due(self) -> None:
-        """Flush what flush.ms or a rolled segment asks for; remove what was deleted."""
+        """Flush logs that flush.ms or a sealed segment makes due; remove deleted files."""
         self._flusher.flush(lambda log: log.flushing.is_due())
         self._remove_deleted_records()
         self.remove_discarded()
@@ -376,7 +377,7 @@ class DataDirectory:
             self.checkpoint()
 
     def apply_retention(self) -> None:
-        """Remove the segments that are too old or too many."""
+        """Remove the segments beyond the limits of age or size."""
         self._apply_retention_to(self.logs())
 
     def _apply_retention_to(self, logs: list[PartitionLog]) -> None:
@@ -398,7 +399,7 @@ class DataDirectory:
         self._apply_retention_to(logs)
 
     def _apply_retention(self, log: PartitionLog) -> RetentionStep:
-        """Remove segments of a log until all are gone that are due, or it must wait for a step."""
+        """Remove all due segments of a log, unless a step fails or must wait."""
         try:
             step = self._retention_step(log)
             while step in (RetentionStep.MORE, RetentionStep.FLUSH):
@@ -419,14 +420,14 @@ class DataDirectory:
             return apply_retention(log, self._clock.now_ms())
 
     def compact_one(self) -> bool:
-        """Compact the log that needs it most; False when none does."""
+        """Compact the dirtiest log; False if none needs it."""
         compacted = self._cleaner.clean_one()
         if compacted:
             self.checkpoint()
         return compacted
 
     def remove_discarded(self, *, delay_ms: int | None = None) -> None:
-        """Remove files and folders that were renamed for it and whose delay is over."""
+        """Remove renamed files and folders whose delay is over."""
         self._rename_condemned()
         with self._lock:
             now_ms = self._clock.monotonic_ms()
@@ -452,11 +453,11 @@ class DataDirectory:
                         return
 
     def checkpoint(self) -> None:
-        """Write down how far the logs are flushed and where they start; forget old producers.
+        """Write the recovery points and start offsets of the logs; expire producers.
 
-        Raises OSError; what was written down before stands, and is still true.
+        Raises OSError; the previous checkpoints are then unchanged and still valid.
         """
-        with self._checkpointing:  # an older one must not be written after a newer one
+        with self._checkpointing:  # an older one must not overwrite a newer one
             self._checkpoint_is_stale = False
             now_ms = self._clock.monotonic_ms()
             expiration_ms = self._expiration_ms(now_ms)
@@ -473,7 +474,7 @@ class DataDirectory:
                         _note_checkpoint(log, found.get(log.topic_partition))
 
     def _expiration_ms(self, now_ms: int) -> int:
-        """After how long producers are forgotten now: between two checks they are only watched."""
+        """The age at which producers expire in this round; most rounds expire none."""
         if now_ms < self._expiry_check_ms:
             return LONG_MAX
         self._expiry_check_ms = now_ms + self.config.producer_id_expiration_check_interval_ms
@@ -499,7 +500,7 @@ class DataDirectory:
 
 
 def _note_checkpoint(log: PartitionLog, written: PartitionCheckpoint | None) -> None:
-    """Remember the recovery point that is on the disk now; the log may be newer than it."""
+    """Store the recovery point that is on disk now; the log may be newer than it."""
     if written is not None and written.topic_id == log.topic_id:
         log.checkpointed_offset = min(written.recovery_point, log.end_offset)
 
@@ -512,6 +513,6 @@ def _guarded(job: Callable[[], object]) -> None:
 
 
 def _some_at_a_time(logs: list[PartitionLog]) -> Iterator[list[PartitionLog]]:
-    """Parts of a list: a loop over all logs releases the lock in between."""
+    """Slices of a list: a loop over all logs releases the lock in between."""
     for start in range(0, len(logs), LOGS_AT_ONCE_MAX):
         yield logs[start : start + LOGS_AT_ONCE_MAX]

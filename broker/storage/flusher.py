@@ -21,15 +21,15 @@ Failed = Callable[[StorageError], None]
 
 
 def unanswered(_: StorageError) -> None:
-    """Who gives no other way to hear of a failure gives up when its own time is over."""
+    """Ignore a failure: the request times out by itself."""
 
 
 class Flusher:
-    """Knows the logs with something to flush, and the requests that wait for it.
+    """The logs with unflushed data, and the requests that wait for a flush.
 
-    With a thread (`start`) every append is fsynced as soon as the one before it is done: group
-    commit. Without, `flush` is called when the policy of the logs says so, and a thread is started
-    for the first log that cannot wait (`flush_soon`). A log is flushed by one thread at a time.
+    With a thread (`start`) every append is flushed as soon as the previous flush is done: group
+    commit. Without, `flush` is called as the logs' settings require, and a thread is started for
+    the first log that cannot wait (`flush_soon`). A log is flushed by one thread at a time.
     """
 
     def __init__(self, lock: concurrency.RLock, files: FileSystem) -> None:
@@ -37,17 +37,17 @@ class Flusher:
         self._files = files
         self._dirty: dict[PartitionLog, None] = {}
         self._urgent: dict[PartitionLog, None] = {}
-        # Dirty, but their files could not be opened; they are tried again.
+        # Dirty logs whose files could not be opened; they are retried.
         self._postponed: dict[PartitionLog, None] = {}
-        # In the order of their offsets, which is that of the appends.
+        # In the order of their offsets, which is the order of the appends.
         self._waiters: dict[PartitionLog, deque[tuple[int, Durable, Failed]]] = {}
         self._pool: concurrency.ThreadPoolExecutor | None = None
         self._thread: concurrency.Thread | None = None
-        self._takes_all = False  # the thread, not those that cannot wait alone
+        self._takes_all = False  # the thread flushes all logs, not only those that cannot wait
         self._stopping = False
 
     def needs_flush(self, log: PartitionLog) -> None:
-        """Take note of a log that was written to."""
+        """Register a log that was written to."""
         with self._changed:
             self._dirty[log] = None
             self._changed.notify()
@@ -73,7 +73,7 @@ class Flusher:
             self._waiters.setdefault(log, deque()).append((offset, callback, failed))
 
     def forget(self, log: PartitionLog) -> None:
-        """Drop a log that is being deleted; its waiters are notified."""
+        """Remove a log that is being deleted; its waiters are notified."""
         self._dirty.pop(log, None)
         self._postponed.pop(log, None)
         self._urgent.pop(log, None)
@@ -82,7 +82,7 @@ class Flusher:
             failed(gone)
 
     def start(self) -> None:
-        """Flush in a thread of its own from now on."""
+        """Flush in a separate thread from now on."""
         self._takes_all = True
         self._start_thread()
 
@@ -91,7 +91,7 @@ class Flusher:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; what is dirty stays so."""
+        """End the thread; dirty logs stay dirty."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -114,7 +114,7 @@ class Flusher:
             self._flush_round(lambda: self._candidates())
 
     def _candidates(self) -> dict[PartitionLog, None]:
-        """What the thread flushes."""
+        """The logs that the thread flushes."""
         return self._dirty if self._takes_all else self._urgent
 
     def flush(self, wanted: Callable[[PartitionLog], bool] = lambda _: True) -> int:
@@ -131,9 +131,9 @@ class Flusher:
         return count
 
     def _flush_some(self, candidates: Callable[[], Iterable[PartitionLog]]) -> list[PartitionLog]:
-        """Flush some of the candidates, which are asked for under the lock; what was flushed."""
+        """Flush some of the candidates, which are read under the lock; returns the flushed ones."""
         with self._changed:
-            # A few at a time: what is flushed is held open, and files are limited.
+            # A few at a time: files stay open while they are flushed, and descriptors are limited.
             logs = list(
                 islice(
                     (log for log in candidates() if not log.flushing.is_under_way), ROUND_LOGS_MAX
@@ -153,7 +153,7 @@ class Flusher:
         if len(tickets) == 1:
             self._finish(tickets[0], self._sync(tickets[0]))
         elif tickets:
-            # The file system commits what many wait for at once together.
+            # The file system commits the data of all waiting calls together.
             with self._changed:
                 if self._pool is None:
                     self._pool = concurrency.ThreadPoolExecutor(
@@ -186,21 +186,21 @@ class Flusher:
             try:
                 log.flushing.finish(ticket)
             except Exception:
-                # A listener has failed; the waiters are answered nevertheless.
+                # A listener has failed; the waiters are called nevertheless.
                 LOGGER.exception(
                     "cannot notify all waiters of what is durable in %s", log.topic_partition
                 )
             self._answer(log)
 
     def _answer(self, log: PartitionLog) -> None:
-        """Call back those whose records are on the disk."""
+        """Call back for the records that are on disk."""
         waiters = self._waiters.get(log)
         while waiters and waiters[0][0] <= log.durable_offset:
             callback = waiters.popleft()[1]
             try:
                 callback()
             except Exception:
-                # The thread that all others wait for must continue.
+                # All other waiters depend on this thread, so it must continue.
                 LOGGER.exception(
                     "cannot complete requests that wait for %s to be durable", log.topic_partition
                 )
@@ -208,7 +208,7 @@ class Flusher:
             self._waiters.pop(log, None)
 
     def _postpone(self, ticket: FlushTicket, error: NotOpened) -> None:
-        """Nothing is known to be lost; the waiters continue to wait."""
+        """No data is known to be lost; the waiters continue to wait."""
         log = ticket.log
         log.flushing.abandon(ticket)
         if log.failure is None:
@@ -219,7 +219,7 @@ class Flusher:
                 self._urgent[log] = None
 
     def _failed(self, log: PartitionLog, error: OSError) -> None:
-        is_news = log.failure is None  # one that is being deleted has lost its folder, too
+        is_news = log.failure is None  # a log that is being deleted has lost its folder, too
         failure = log.fail(error)
         if is_news:
             LOGGER.error("%s", failure)
@@ -227,7 +227,7 @@ class Flusher:
             failed(failure)
 
     def flush_all(self, logs: Iterable[PartitionLog]) -> None:
-        """Flush these logs, dirty or not, after those who flush them now."""
+        """Flush these logs, dirty or not, after flushes that are running."""
         unflushed = dict.fromkeys(logs)
         while unflushed:
             flushed = self._flush_some(lambda: unflushed)

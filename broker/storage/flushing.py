@@ -1,11 +1,11 @@
-"""LogFlushing: what of a log is not on the disk yet.
+"""LogFlushing: the parts of a log that are not on disk yet.
 
     begin ──► ticket ──► sync, without the lock ──► finish       all of it is on the disk
-                                                ──► abandon      the next ticket names it again
+                                                ──► abandon      the next ticket contains it again
                                                 ──► log.fail     an fsync failed
 
-A log has one ticket at a time. The names of new files, and an error of the disk, belong to the
-first that fsyncs after them: a second one could neither wait for those nor hear of that.
+A log has one ticket at a time. The names of new files, and a disk error, are reported to the first
+fsync after them: a second thread could neither wait for the former nor see the latter.
 """
 
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FlushTicket:
-    """The files of a log that are not on the disk yet, and how far they reach."""
+    """The files of a log that are not on disk yet, and the offset up to which they reach."""
 
     log: "PartitionLog"
     # Files that are not open are opened one after another: descriptors are scarce.
@@ -33,10 +33,10 @@ class FlushTicket:
     truncations: int
 
     def sync(self, files: FileSystem) -> None:
-        """Wait for the disk; the only call of a log that needs no lock.
+        """Wait for the disk; the only method of a log that needs no lock.
 
-        NotOpened when a file cannot be opened, which says nothing of its bytes. Another OSError
-        is a failed fsync, after which it is unknown what is on the disk.
+        NotOpened if a file cannot be opened, which does not affect its data. Any other OSError is a
+        failed fsync, after which it is unknown what is on disk.
         """
         for file in self.files:
             opened = _open(files, file) if isinstance(file, str) else file
@@ -47,7 +47,7 @@ class FlushTicket:
 
 
 def _open(files: FileSystem, path: str) -> OpenFile | None:
-    """A file by its path; None when it was deleted and need not be flushed."""
+    """Open a file by its path; None if it was deleted and need not be flushed."""
     try:
         return files.open(path)
     except FileNotFoundError:
@@ -57,16 +57,16 @@ def _open(files: FileSystem, path: str) -> OpenFile | None:
 
 
 class LogFlushing:
-    """What of a log must be fsynced; called under the broker's lock."""
+    """Tracks what must be flushed of a log; called under the broker's lock."""
 
     __slots__ = (
         "_announced", "_files", "_folders", "_last_ms", "_log", "_messages", "_ticket"
     )  # fmt: skip
 
     def __init__(self, log: "PartitionLog") -> None:
-        """All is on the disk, but maybe for the names of files.
+        """Everything is on disk, except possibly the names of files.
 
-        The last run may have ended between making files and making their names durable.
+        The last process may have ended between creating files and making their names durable.
         """
         self._log = log
         self._folders = [os.path.dirname(log.folder), log.folder]  # with new names in them
@@ -78,20 +78,20 @@ class LogFlushing:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a ticket is out: another must wait until it is back."""
+        """Whether a flush is running: another one must wait for it."""
         return self._ticket is not None
 
     def add_file(self, path: str) -> None:
-        """A small file was written that belongs to the log."""
+        """Add a small file of the log that was written."""
         self._files.append(path)
 
     def add_folder(self, path: str) -> None:
-        """There is a new name in a folder."""
+        """Add a folder with a new name in it."""
         if path not in self._folders:
             self._folders.append(path)
 
     def announce(self) -> None:
-        """Say, once, that there is something to flush."""
+        """Notify the flusher, once, that there is unflushed data."""
         if not self._announced:
             self._announced = True
             self._log.context.needs_flush(self._log)
@@ -104,7 +104,7 @@ class LogFlushing:
         return self._messages >= self._log.config.flush_messages
 
     def segments(self) -> list[Segment]:
-        """Segments to flush, the last ones of the log; no flushed one comes after another."""
+        """Segments to flush, at the end of the log; flushed ones never follow unflushed ones."""
         segments = self._log.segments
         first = len(segments)
         while first and not segments[first - 1].flushed:
@@ -112,7 +112,7 @@ class LogFlushing:
         return segments[first:]
 
     def begin(self) -> FlushTicket | None:
-        """What to fsync, which may be done without the lock; None when all is on the disk."""
+        """A ticket for the unflushed files; None if everything is on disk."""
         assert self._ticket is None, f"{self._log.topic_partition} is being flushed"
         log = self._log
         self._announced = False
@@ -140,12 +140,12 @@ class LogFlushing:
         return self._ticket
 
     def finish(self, ticket: FlushTicket) -> None:
-        """What the ticket names is on the disk."""
+        """Everything in the ticket is on disk."""
         self._ticket = None
         self._log.flushed(ticket)
 
     def abandon(self, ticket: FlushTicket) -> None:
-        """Not all that the ticket names could be opened; the next one names it again."""
+        """Some files of the ticket could not be opened; the next ticket contains them again."""
         self._ticket = None
         self._folders = list(dict.fromkeys(ticket.folders + self._folders))
         names = [file for file in ticket.files if isinstance(file, str)]
@@ -156,7 +156,7 @@ class LogFlushing:
         self._ticket = None
 
     def is_due(self) -> bool:
-        """Whether a sealed segment, or flush.ms, asks for a flush."""
+        """Whether a sealed segment or flush.ms requires a flush."""
         log = self._log
         if len(log.segments) > 1 and not log.segments[-2].flushed:
             return True

@@ -1,4 +1,4 @@
-"""OffsetIndex, TimeIndex and TransactionIndex: where things are in a segment.
+"""OffsetIndex, TimeIndex and TransactionIndex: positions of batches in a segment.
 
 Big endian, entries of fixed size, in ascending order; `offset` is relative to the segment's base.
 
@@ -7,9 +7,9 @@ Big endian, entries of fixed size, in ascending order; `offset` is relative to t
     NNN.txnindex   version i16 = 0 | producer id i64 | first offset i64
                    | last offset i64 | last stable offset i64        34 bytes
 
-An entry of the offset index names the last offset of a batch and where that batch begins. An
-entry of the time index names the largest timestamp so far and the last offset of its batch. The
-transaction index names aborted transactions; its offsets are absolute.
+An entry of the offset index contains the last offset of a batch and the batch's position. An entry
+of the time index contains the largest timestamp so far and the last offset of its batch. The
+transaction index contains aborted transactions; its offsets are absolute.
 """
 
 import struct
@@ -30,7 +30,7 @@ RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
 class StaleIndex(Exception):
-    """An index file that does not fit its segment; it is made again from the log."""
+    """An index file that does not match its segment; it is rebuilt from the log."""
 
 
 class OffsetIndex:
@@ -44,7 +44,7 @@ class OffsetIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, log_bytes: int) -> "OffsetIndex":
-        """Read an index file; StaleIndex when it cannot belong to a log of that size."""
+        """Read an index file; StaleIndex if it cannot belong to a log of that size."""
         if len(data) % OFFSET_ENTRY_BYTES:
             raise StaleIndex("size is not a whole number of entries")
         both = array("I", data)
@@ -69,7 +69,7 @@ class OffsetIndex:
         return both.tobytes()
 
     def __len__(self) -> int:
-        """How many entries."""
+        """The number of entries."""
         return len(self.offsets)
 
     def append(self, offset: int, position: int) -> None:
@@ -78,12 +78,12 @@ class OffsetIndex:
         self.positions.append(position)
 
     def position_before(self, offset: int) -> int:
-        """Where to start looking for an offset: no batch before that position holds it."""
+        """The position from which to search for an offset: no earlier batch contains it."""
         found = bisect_right(self.offsets, offset)
         return self.positions[found - 1] if found else 0
 
     def batch_before(self, position: int) -> int:
-        """Where the last indexed batch begins that begins at a position or before it."""
+        """The position of the last indexed batch that begins at a position or before it."""
         found = bisect_right(self.positions, position)
         return self.positions[found - 1] if found else 0
 
@@ -103,7 +103,7 @@ class TimeIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "TimeIndex":
-        """Read an index file; StaleIndex when it is none."""
+        """Read an index file; StaleIndex if it is invalid."""
         if len(data) % TIME_ENTRY.size:
             raise StaleIndex("size is not a whole number of entries")
         words = array("I", data)
@@ -130,28 +130,28 @@ class TimeIndex:
         return words.tobytes()
 
     def __len__(self) -> int:
-        """How many entries."""
+        """The number of entries."""
         return len(self.offsets)
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Add an entry, if it says something new."""
+        """Add an entry, if it differs from the last one."""
         if not self.timestamps or timestamp > self.timestamps[-1]:
             self.timestamps.append(timestamp)
             self.offsets.append(offset)
 
     def entry_before(self, timestamp: int) -> int:
-        """Number of the last entry before a time: no earlier batch reaches it; -1: none."""
+        """The number of the last entry before a time: no earlier batch reaches it; -1: none."""
         return bisect_left(self.timestamps, timestamp) - 1
 
 
 def _check_ends(column: "array[int]") -> None:
-    """Find out an index of something else; what it says is checked entry by entry when used."""
+    """Detect an index of another segment; its entries are checked when they are used."""
     if len(column) > 1 and column[0] >= column[-1]:
         raise StaleIndex("entries are not in ascending order")
 
 
 class AbortedRange(NamedTuple):
-    """An aborted transaction: its extent, and the last stable offset once it was over."""
+    """An aborted transaction: its offsets, and the last stable offset after its end."""
 
     producer_id: int
     first_offset: int
@@ -160,7 +160,7 @@ class AbortedRange(NamedTuple):
 
 
 def aborted_from_bytes(data: bytes) -> list[AbortedRange]:
-    """Read a transaction index; StaleIndex when it is none."""
+    """Read a transaction index; StaleIndex if it is invalid."""
     if len(data) % ABORTED_ENTRY.size:
         raise StaleIndex("size is not a whole number of entries")
     found = []

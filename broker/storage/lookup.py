@@ -15,7 +15,7 @@ Found = tuple[int, int]  # offset and timestamp of a record
 def offset_for_timestamp(
     segments: Iterable[Segment], timestamp_ms: int, *, start_offset: int
 ) -> Found | None:
-    """The first record, from the start offset on, that is of that time or later."""
+    """The first record at or after a time, from the start offset on."""
     for segment in segments:
         if segment.max_timestamp[0] < timestamp_ms:
             continue
@@ -55,7 +55,7 @@ def _first_record(
     try:
         records = decode_records(segment.read_batch(position, header))
     except CorruptBatch:
-        # What its header says: a reader that begins there gets an error, and can pass the batch.
+        # From its header: a reader that begins there gets an error, and can skip the batch.
         return max(header.base_offset, start_offset), header.max_timestamp
     for record in records:
         if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
@@ -66,10 +66,10 @@ def _first_record(
 def aborted_transactions(
     ranges: Iterable[list[AbortedRange]], first: int, last: int
 ) -> list[AbortedTransaction]:
-    """Aborted transactions that touch the offsets from first up to last, not included.
+    """Aborted transactions that overlap the offsets from first up to last, exclusive.
 
-    Takes the transaction indexes of the segments from the one with the first offset on; stops
-    where the last stable offset says that nothing later can reach back.
+    Reads the transaction indexes from the segment with the first offset on; stops where the last
+    stable offset shows that no later transaction reaches back.
     """
     found: list[AbortedTransaction] = []
     for segment_ranges in ranges:

@@ -1,13 +1,12 @@
-"""partition-checkpoint: how far the partitions are flushed, deleted and compacted, by topic id.
+"""partition-checkpoint: flushed, start and compacted offsets of partitions, by topic id.
 
     partition-checkpoint   0 \\n count \\n (row \\n)*
     row                    topic partition topic-id recovery-point start-offset cleaned-offset
 
-Kafka's three checkpoint files say the same by name alone. A topic that is deleted and created again
-has its name again, and what they said of the old one would be taken for the new one. They are
-written for the sake of Kafka's tools, and read only where this file is missing, as older releases
-left it: what they say of a partition counts only if it was written after the partition's folder
-was made.
+Kafka's three checkpoint files contain the same by name only. A topic that is deleted and created
+again has the same name, so entries of the old one would be applied to the new one. They are written
+for Kafka's tools, and read only if this file is missing, as in older releases: an entry counts only
+if it was written after the partition's folder was created.
 """
 
 import os
@@ -23,7 +22,7 @@ NOT_CLEANED = -1
 
 
 class PartitionCheckpoint(NamedTuple):
-    """What is written down of a partition; `has_id` is False if only its name vouches for it."""
+    """The checkpoint of a partition; `has_id` is False if only its name identifies it."""
 
     topic_id: bytes = b""
     recovery_point: int = 0
@@ -39,9 +38,9 @@ Checkpoints = Mapping[TopicPartition, PartitionCheckpoint]
 def read_checkpoints(
     files: FileSystem, folder: str, topic_ids: Mapping[TopicPartition, bytes]
 ) -> dict[TopicPartition, PartitionCheckpoint]:
-    """What is written down of these topics, not of others that had their names before.
+    """The checkpoints of these topics, not of earlier ones with the same names.
 
-    A partition that our file does not name had no records when that was written.
+    A partition without an entry in Millstream's file had no records when it was written.
     """
     found = _read(files, folder)
     if found is None:
@@ -55,7 +54,7 @@ def read_checkpoints(
 
 
 class CheckpointWriter:
-    """Writes the checkpoint, and Kafka's beside it; a file that would stay as it is is left."""
+    """Writes the checkpoint, and Kafka's files; files without changes are not written."""
 
     def __init__(self, files: FileSystem, folder: str) -> None:
         self._files = files
@@ -63,7 +62,7 @@ class CheckpointWriter:
         self._written: dict[str, list[str]] = {}
 
     def write(self, found: Checkpoints) -> None:
-        """Write down all partitions; each file in one step, ours first. Raises OSError."""
+        """Write all partitions; each file atomically, Millstream's first. Raises OSError."""
         tables = {
             FILE_NAME: [
                 f"{tp.topic} {tp.partition} {checkpoints.id_to_text(item.topic_id)}"
@@ -91,7 +90,7 @@ class CheckpointWriter:
 
 
 def _read(files: FileSystem, folder: str) -> dict[TopicPartition, PartitionCheckpoint] | None:
-    """The file's contents; None when it is missing or damaged."""
+    """The content of the file; None if it is missing or damaged."""
     path = os.path.join(folder, FILE_NAME)
     found = {}
     try:
@@ -128,7 +127,7 @@ def _read_by_name(
 
 
 def _read_newer(files: FileSystem, folder: str, name: str) -> dict[TopicPartition, int]:
-    """One of Kafka's checkpoints, without partitions whose folders are not older than it."""
+    """One of Kafka's checkpoints, without partitions whose folders are newer than it."""
     written_ns = files.modified_ns(os.path.join(folder, name)) or 0
 
     def is_older(tp: TopicPartition) -> bool:

@@ -2,11 +2,11 @@
 
     start offset <= last stable offset <= high watermark <= end offset
 
-Readers see what is below the high watermark; read_committed readers what is below the last stable
-offset, where the first open transaction begins. On one node the high watermark is the end offset,
-or, when only durable records count, what has been fsynced.
+Readers see the records below the high watermark; read_committed readers those below the last stable
+offset, where the first open transaction begins. On one node the high watermark is the end offset
+or, if only durable records count, the flushed offset.
 
-All calls are made under the broker's lock, but for `FlushTicket.sync` (see flushing.py).
+All methods are called under the broker's lock, except `FlushTicket.sync` (see flushing.py).
 """
 
 import os
@@ -64,7 +64,7 @@ Origin = Literal["client", "coordinator", "raw"]
 
 @dataclass(slots=True)
 class Appended:
-    """Where records went; `duplicate` when they were there already."""
+    """The offsets of appended records; `duplicate` if they were already in the log."""
 
     base_offset: int
     last_offset: int
@@ -82,9 +82,9 @@ class Fetched:
 
 
 class PartitionLog:
-    """The log of one partition; see the module's text for its offsets.
+    """The log of one partition; its offsets are described at the top of the module.
 
-    An unused log has no files: they are made at the first append.
+    An unused log has no files: the first append creates them.
     """
 
     __slots__ = (
@@ -122,7 +122,7 @@ class PartitionLog:
         topic_id: bytes,
         config: TopicConfig,
     ) -> None:
-        """An empty log; broker/storage/recovery.py fills in what is on disk."""
+        """An empty log; broker/storage/recovery.py loads its files."""
         self._context = context
         self.folder = folder
         self.topic_partition = topic_partition
@@ -137,19 +137,19 @@ class PartitionLog:
         self.last_stable_offset = 0
         self.leader_epoch = 0  # in which records are appended
         self.durable_offset = 0
-        self.checkpointed_offset = 0  # the recovery point that is on the disk
-        # Records below it count as written once they are durable: flush.messages asks for it.
+        self.checkpointed_offset = 0  # the recovery point that is on disk
+        # Records below it count as written once they are durable: flush.messages requires it.
         self.flush_offset = 0
-        # Why the log takes no more: an fsync failed, or a torn batch could not be removed.
+        # Why the log accepts no more records: an fsync failed, or a torn batch could not be
+        # removed.
         self.failure: StorageError | None = None
         self._subscribers: dict[Callable[[], None], None] = {}
         self._positions = BatchPositions()
         self._snapshot_offset = -1
-        self.truncations = 0  # how often the end was cut off
+        self.truncations = 0  # how often the end was truncated
         self.flushing = LogFlushing(self)
 
     def __repr__(self) -> str:
-        """Which log, and its extent."""
         return f"PartitionLog({self.topic_partition}, {self.start_offset}..{self.end_offset})"
 
     @property
@@ -159,44 +159,44 @@ class PartitionLog:
 
     @property
     def recovery_point(self) -> int:
-        """The offset from which on a crash makes us look at every batch."""
+        """The offset from which every batch is checked after a crash."""
         unflushed = self.flushing.segments()
         if len(unflushed) > 1:
             return min(unflushed[0].base_offset, self.durable_offset)
         return self.durable_offset
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch of the record at an offset, or of the one that will be there."""
+        """The epoch of the record at an offset, or of the next record."""
         known = offset < self.end_offset and self.epochs.entries
         return self.epochs.at(offset) if known else self.leader_epoch
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int] | None:
-        """The largest epoch up to this one, and where it ends; None for what was never one."""
+        """The largest epoch up to this one, and its end; None for an unknown epoch."""
         return self.epochs.end_of(
             epoch, current_epoch=self.leader_epoch, end_offset=self.end_offset
         )
 
     @property
     def context(self) -> LogContext:
-        """What the log shares with its neighbours."""
+        """The resources that all logs share."""
         return self._context
 
     @property
     def is_durable(self) -> bool:
-        """Whether all that was written is on the disk, as far as anybody knows."""
+        """Whether all written records are on disk, as far as is known."""
         return self.failure is None and (
             not self.segments
             or (self.segments[-1].flushed and self.durable_offset >= self.end_offset)
         )
 
     def is_written(self, offset: int) -> bool:
-        """Whether a record counts as written: it is in the log, and durable if that is asked."""
+        """Whether a record is in the log, and durable if that is required."""
         if self.durable_offset > offset:
             return True
         return not self._context.acknowledge_durable and offset >= self.flush_offset
 
     def update_config(self, config: TopicConfig) -> None:
-        """Let changed settings take effect at once."""
+        """Apply changed settings immediately."""
         self.config = config
         if self.segments:
             self.segments[-1].index_interval_bytes = config.index_interval_bytes
@@ -221,9 +221,9 @@ class PartitionLog:
     ) -> Appended:
         """Append batches with one write; `records` are changed in place: offsets, append time.
 
-        Only a producer's own batches (origin client) are checked for what clients may not do, for
-        their records (`facts`: when that is done already) and for their sequences. Raises
-        BrokerError, or StorageError when the disk refuses.
+        Only batches of producers (origin client) are checked: for operations that clients must not
+        do, for their records (`facts`: if they are already checked) and for their sequences. Raises
+        BrokerError, or StorageError if the disk fails.
         """
         if self.failure is not None:
             raise self.failure
@@ -254,7 +254,7 @@ class PartitionLog:
         append_time_ms = self._place(records, headers, now_ms)
         active = self._active_for(headers, len(records), now_ms)
         if has_marker:
-            active.aborted()  # read now: once the batch is written nothing may fail
+            active.aborted()  # read now: nothing may fail once the batch is written
         try:
             active.append(records, headers)
         except TornTail as error:
@@ -269,7 +269,7 @@ class PartitionLog:
         facts: RecordFacts | None,
         now_ms: int,
     ) -> tuple[memoryview, list[BatchHeader]]:
-        """Check what a client sends; it comes back in the compression of the topic."""
+        """Check batches of a client; returns them with the topic's compression."""
         config = self.config
         header = headers[0]
         if len(headers) > 1:
@@ -299,7 +299,7 @@ class PartitionLog:
         return marker
 
     def _place(self, records: memoryview, headers: list[BatchHeader], now_ms: int) -> int:
-        """Give the batches their offsets and, if the topic asks for it, our time."""
+        """Set the offsets of the batches and, if the topic requires it, the broker's time."""
         offset = self.end_offset
         position = 0
         log_append_time = self.config.log_append_time
@@ -327,7 +327,8 @@ class PartitionLog:
                     if aborted is not None:
                         self.segments[-1].add_aborted(aborted)
         except Exception as error:
-            # The file has a batch that the log does not know of; the next one would get its offset.
+            # The file contains a batch that the log does not: the next one would get the same
+            # offset.
             self.failure = StorageError(f"an append did not complete: {error}", at=self.folder)
             raise
         self.end_offset = headers[-1].next_offset
@@ -338,7 +339,7 @@ class PartitionLog:
         return Appended(base_offset, self.end_offset - 1, append_time_ms, self.start_offset)
 
     def _advance(self) -> None:
-        """Move high watermark and last stable offset to where they are now, and tell."""
+        """Advance high watermark and last stable offset, and notify listeners."""
         high_watermark = self.end_offset
         if self._context.acknowledge_durable:
             high_watermark = self.durable_offset
@@ -353,7 +354,7 @@ class PartitionLog:
     # --- rolling ---
 
     def _active_for(self, headers: list[BatchHeader], size_bytes: int, now_ms: int) -> Segment:
-        """The segment to append to; a new one when the last is full or old."""
+        """The segment to append to; a new one if the last is full or old."""
         if not self.segments:
             self._create_files()
             return self.segments[-1]
@@ -367,7 +368,7 @@ class PartitionLog:
         return active
 
     def roll(self) -> None:
-        """Seal the last segment and start another; an empty one stays as it is."""
+        """Seal the last segment and start another; an empty one is kept."""
         if not self.segments:
             return
         sealed = self.segments[-1]
@@ -388,7 +389,7 @@ class PartitionLog:
             self._context.free_folder(self.folder)
             files.make_folder(self.folder)
             checkpoints.write_topic_id(files, self.folder, self.topic_id)
-            # Whose the folder is must be known when the topic's name is used again.
+            # The topic id must be known when the topic's name is used again.
             self.flushing.add_file(os.path.join(self.folder, checkpoints.PARTITION_METADATA))
             self._begin_epoch()
             self._add_segment()
@@ -396,7 +397,7 @@ class PartitionLog:
             raise StorageError(f"cannot create files: {error.strerror}", at=self.folder) from error
 
     def _begin_epoch(self) -> None:
-        """Write down, before the first append of a run, that its epoch begins at the end."""
+        """Before the first append of a process, store that its epoch begins at the end."""
         epochs = self.epochs.entries
         self._write_epochs([*epochs, (self.leader_epoch, self.end_offset)])
         self.epochs.assign(self.leader_epoch, self.end_offset)
@@ -423,9 +424,9 @@ class PartitionLog:
     def read(
         self, offset: int, *, bytes_max: int, offset_limit: int, minimum_one: bool = True
     ) -> Fetched:
-        """Whole batches from the one with an offset on, of one segment, below a limit.
+        """Whole batches of one segment, from the one with an offset on, below a limit.
 
-        At most `bytes_max` bytes, but one batch at least if `minimum_one`. Nothing at the end;
+        At most `bytes_max` bytes, but at least one batch with `minimum_one`. Empty at the end;
         OFFSET_OUT_OF_RANGE before the start and after the end.
         """
         if not self.start_offset <= offset <= self.end_offset:
@@ -450,7 +451,7 @@ class PartitionLog:
         return Fetched(FileSlice(segment.file(), position, end - position), next_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """Offset and timestamp of the first record of that time or later."""
+        """Offset and timestamp of the first record at or after a time."""
         return lookup.offset_for_timestamp(
             segments_from(self.segments, self.start_offset),
             timestamp_ms,
@@ -464,7 +465,7 @@ class PartitionLog:
         )
 
     def aborted_transactions(self, first: int, last: int) -> list[AbortedTransaction]:
-        """Aborted transactions with records from an offset up to another, not included."""
+        """Aborted transactions with records from an offset up to another, exclusive."""
         ranges = (self._aborted_of(segment) for segment in segments_from(self.segments, first))
         return lookup.aborted_transactions(ranges, first, last)
 
@@ -482,7 +483,7 @@ class PartitionLog:
     # --- removing ---
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the start offset up; the new one. Housekeeping removes what is wholly before it."""
+        """Advance the start offset; returns it. Housekeeping removes the segments before it."""
         if offset > self.high_watermark:
             raise BrokerError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -496,10 +497,10 @@ class PartitionLog:
         return self.start_offset
 
     def delete_segments(self, gone: list[Segment]) -> bool:
-        """Remove segments, the first ones; never the one that is written to.
+        """Remove segments at the start; never the active one.
 
-        False when some must be flushed first: once they are gone, only a snapshot has the
-        producers in there.
+        Returns False if later ones must be flushed first: without the removed segments, only a
+        snapshot contains their producers.
         """
         assert gone == self.segments[: len(gone)]
         assert len(gone) < len(self.segments) or not gone
@@ -513,7 +514,7 @@ class PartitionLog:
         return len(flushed) == len(gone)
 
     def _discard(self, gone: list[Segment]) -> None:
-        """Rename the files; housekeeping removes them when their delay is over."""
+        """Rename the files; housekeeping removes them after a delay."""
         due_ms = self._context.clock.monotonic_ms() + self.config.file_delete_delay_ms
         for segment in gone:
             segment.close()
@@ -524,9 +525,9 @@ class PartitionLog:
                 self._context.files.unlink(snapshot)
 
     def replace_segments(self, old: list[Segment], new: list[Segment]) -> None:
-        """Put compacted segments, sealed and with suffix .swap, in the place of neighbours.
+        """Replace adjacent segments with compacted ones, which are sealed and have suffix .swap.
 
-        They and their names are on the disk: a crash completes the step when the log is opened.
+        They and their names are on disk: after a crash, opening the log completes the step.
         """
         first = self.segments.index(old[0])
         assert self.segments[first : first + len(old)] == old
@@ -538,7 +539,7 @@ class PartitionLog:
         for segment in old:
             if segment.base_offset in kept_offsets:
                 self._discard_replaced(segment)
-        # Those before are flushed before or with it; no flush looks for gaps.
+        # Earlier segments are flushed before it or with it; no flush looks for gaps.
         flushed = first == 0 or self.segments[first - 1].flushed
         for segment in new:
             segment.rename("")
@@ -552,7 +553,7 @@ class PartitionLog:
         self._context.discarded.extend((due_ms, path) for path in segment.rename(DELETED))
 
     def truncate_to(self, offset: int) -> None:
-        """Remove all from an offset on, and the whole batch that holds it, permanently."""
+        """Remove all batches from an offset on, including the one that contains it, permanently."""
         if offset >= self.end_offset:
             return
         if self.failure is not None:
@@ -579,8 +580,8 @@ class PartitionLog:
             last.next_offset = end_offset
         self._restart_at(end_offset)
         if self.segments and self._content_end() < end_offset:
-            # Compaction took the records before the cut: only a segment that begins there can say,
-            # after a restart, that their offsets were given.
+            # Compaction removed the records before the cut: after a restart, only a segment that
+            # begins there shows that their offsets were assigned.
             last.seal()
             self._add_segment()
             self._context.files.fsync_directory(self.folder)
@@ -611,7 +612,7 @@ class PartitionLog:
     # --- flushing and closing ---
 
     def flushed(self, ticket: FlushTicket) -> None:
-        """What the ticket names is on the disk: move the durable offset, and what follows it."""
+        """Everything in the ticket is on disk: advance the durable offset."""
         if self.failure is not None:
             return
         for segment in ticket.sealed:
@@ -621,7 +622,7 @@ class PartitionLog:
         self._advance()
 
     def fail(self, error: OSError) -> StorageError:
-        """Accept no more appends: after a failed fsync it is unknown what is on the disk."""
+        """Accept no more appends: after a failed fsync it is unknown what is on disk."""
         self.flushing.give_up()
         if self.failure is None:
             self.failure = StorageError(
@@ -632,9 +633,9 @@ class PartitionLog:
         return self.failure
 
     def flush(self) -> None:
-        """Have everything on the disk when this returns; StorageError when that fails.
+        """Flush everything before returning; StorageError if that fails.
 
-        It blocks the owner of the lock: a running broker leaves this to its flusher.
+        It blocks the caller, which holds the lock: a running broker uses its flusher instead.
         """
         ticket = self.flushing.begin()
         if ticket is None:
@@ -649,7 +650,7 @@ class PartitionLog:
         self.flushing.finish(ticket)
 
     def write_snapshot(self) -> None:
-        """Write down the producers as they are now."""
+        """Write a snapshot of the current producers."""
         offset = self.end_offset
         if offset == self._snapshot_offset or not self.segments:
             return
@@ -662,7 +663,7 @@ class PartitionLog:
             self._context.files.unlink(os.path.join(self.folder, file_name(previous, SNAPSHOT)))
 
     def seal(self) -> None:
-        """Write indexes and producers, so that nothing must be scanned when the log is reopened."""
+        """Write indexes and producers, so that opening the log need not scan it."""
         if self.failure is not None:
             raise self.failure
         if not self.segments or self.segments[-1].sealed:
@@ -670,7 +671,7 @@ class PartitionLog:
         try:
             self.segments[-1].seal()
             self.write_snapshot()
-            self.flushing.add_folder(self.folder)  # names of indexes, flushed nowhere else
+            self.flushing.add_folder(self.folder)  # for the names of indexes
         except OSError as error:
             raise StorageError(f"cannot close: {error.strerror}", at=self.folder) from error
 
@@ -683,12 +684,12 @@ class PartitionLog:
             self.release()
 
     def release(self) -> None:
-        """Close the files as they are."""
+        """Close the files without flushing."""
         for segment in self.segments:
             segment.close()
 
     def opened(self, *, start_offset: int, end_offset: int, snapshot_offset: int) -> None:
-        """Take the offsets that recovery found; everything is as durable as it was."""
+        """Set the offsets that recovery found; durability is unchanged."""
         self.start_offset = start_offset
         self.end_offset = end_offset
         self._snapshot_offset = snapshot_offset

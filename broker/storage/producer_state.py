@@ -1,11 +1,11 @@
-"""ProducerStates: what each producer wrote last. Idempotence and the last stable offset.
+"""ProducerStates: the last batches of each producer; idempotence and the last stable offset.
 
     NNN.snapshot   version i16 = 1 | CRC-32C u32 of what follows | count i32 | entries
     entry          producer id i64 | epoch i16 | last sequence i32 | last offset i64
                    | offset delta of the last batch i32 | timestamp i64
                    | coordinator epoch i32 | first offset of the open transaction i64, -1: none
 
-A snapshot NNN holds the state before offset NNN; what the log has from there on is replayed.
+A snapshot NNN contains the state before offset NNN; later batches of the log are replayed.
 """
 
 import struct
@@ -31,7 +31,7 @@ NO_COORDINATOR_EPOCH = -1
 
 
 class WrittenBatch(NamedTuple):
-    """A batch a producer wrote, by its last sequence and offset."""
+    """A batch of a producer, by its last sequence and offset."""
 
     last_sequence: int
     last_offset: int
@@ -40,24 +40,24 @@ class WrittenBatch(NamedTuple):
 
     @property
     def first_sequence(self) -> int:
-        """Sequence of its first record."""
+        """Sequence of the first record."""
         return (self.last_sequence - self.offset_delta) % SEQUENCE_COUNT
 
     @property
     def first_offset(self) -> int:
-        """Offset of its first record."""
+        """Offset of the first record."""
         return self.last_offset - self.offset_delta
 
 
 class Marker(NamedTuple):
-    """The end of a transaction, as its control record says."""
+    """The end of a transaction, from its control record."""
 
     commit: bool
     coordinator_epoch: int
 
 
 class ProducerEntry:
-    """One producer: its epoch, the last batches, and the transaction it has open."""
+    """One producer: its epoch, its last batches, and its open transaction."""
 
     __slots__ = (
         "batches",
@@ -75,7 +75,7 @@ class ProducerEntry:
         self.batches: deque[WrittenBatch] = deque(maxlen=REMEMBERED_BATCHES)
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.last_timestamp_ms = -1
-        # When it was first found to have written nothing since the look before; None: it wrote.
+        # When it was first found inactive since the previous check; None: it has written.
         self.quiet_since_ms: int | None = None
         self.transaction_first_offset = NO_OFFSET
 
@@ -90,34 +90,34 @@ class ProducerEntry:
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def take_epoch(self, epoch: int) -> None:
-        """A new epoch restarts its sequences."""
+        """Set a new epoch, which restarts the sequences."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
 
 
 class ProducerStates:
-    """The producers of one partition, those with open transactions among them."""
+    """The producers of one partition, including those with open transactions."""
 
     __slots__ = ("_deciding", "_entries", "_open")
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
-        # First offsets of open transactions: in order, as they are entered when they begin.
+        # First offsets of open transactions, in order: they are added when they begin.
         self._open: dict[int, int] = {}
-        # Ended transactions whose marker is not below the high watermark yet: first, last offset.
+        # Ended transactions whose marker is not below the high watermark: first and last offset.
         self._deciding: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
-        """How many producers are remembered."""
+        """The number of known producers."""
         return len(self._entries)
 
     def get(self, producer_id: int) -> ProducerEntry | None:
-        """A producer, if it is remembered."""
+        """A producer, or None."""
         return self._entries.get(producer_id)
 
     def entries(self) -> list[ProducerEntry]:
-        """All producers remembered."""
+        """All known producers."""
         return list(self._entries.values())
 
     @property
@@ -126,7 +126,7 @@ class ProducerStates:
         return self._open
 
     def check(self, header: BatchHeader, *, sequences: bool) -> WrittenBatch | None:
-        """Check a batch that a producer wants to append; an equal one written before is returned.
+        """Check a batch that a producer appends; returns the earlier batch if it is a duplicate.
 
         Raises INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
         """
@@ -148,7 +148,7 @@ class ProducerStates:
         return None
 
     def check_marker(self, producer: ProducerIdentity, marker: Marker) -> None:
-        """Check that the coordinator that ends a transaction is not an old one."""
+        """Check that the marker is not from an old coordinator."""
         entry = self._entries.get(producer.producer_id)
         if entry is not None and marker.coordinator_epoch < entry.coordinator_epoch:
             raise BrokerError(
@@ -158,7 +158,7 @@ class ProducerStates:
             )
 
     def wrote(self, header: BatchHeader) -> None:
-        """Take note of a producer's batch of records that is in the log now."""
+        """Register a producer's batch that is now in the log."""
         entry = self._entry(header.producer_id)
         entry.take_epoch(header.producer_epoch)
         delta = header.last_offset_delta
@@ -172,7 +172,7 @@ class ProducerStates:
             self._open[entry.producer_id] = header.base_offset
 
     def ended(self, header: BatchHeader, marker: Marker) -> AbortedRange | None:
-        """Take note of a marker that is in the log now; an aborted transaction is returned."""
+        """Register a marker that is now in the log; returns the transaction if it was aborted."""
         entry = self._entry(header.producer_id)
         entry.take_epoch(header.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
@@ -191,7 +191,7 @@ class ProducerStates:
         return AbortedRange(entry.producer_id, first_offset, last_offset, stable)
 
     def first_unstable_offset(self, high_watermark: int) -> int:
-        """The last stable offset: before open transactions, and those not ended for good."""
+        """The last stable offset: before open and not durably ended transactions."""
         stable = next(iter(self._open.values()), high_watermark)
         if self._deciding:
             self._deciding = [item for item in self._deciding if item[1] >= high_watermark]
@@ -200,10 +200,10 @@ class ProducerStates:
         return min(stable, high_watermark)
 
     def expire(self, now_ms: int, after_ms: int) -> None:
-        """Forget producers that were inactive for this long, unless a transaction is open.
+        """Remove producers that were inactive for this long, unless a transaction is open.
 
-        By the broker's clock, not by the records' times as Kafka does it: a producer of old records
-        would be forgotten at once, and its next retry would be taken for something new.
+        This uses the broker's clock, not the timestamps of records as in Kafka: a producer of old
+        records would expire immediately, and its next retry would be written again.
         """
         gone = []
         for entry in self._entries.values():
@@ -234,7 +234,7 @@ class ProducerStates:
 
     @classmethod
     def from_snapshot(cls, data: bytes) -> "ProducerStates":
-        """Read a snapshot file; StorageError when it is damaged."""
+        """Read a snapshot file; StorageError if it is damaged."""
         if len(data) < SNAPSHOT_HEAD.size:
             raise StorageError(f"a producer snapshot of {len(data)} bytes has no head")
         version, checksum, count = SNAPSHOT_HEAD.unpack_from(data)
@@ -295,7 +295,7 @@ def _check_epoch(entry: ProducerEntry, epoch: int) -> None:
 
 def _check_sequence(entry: ProducerEntry, header: BatchHeader) -> None:
     if header.producer_epoch != entry.epoch:
-        # A new epoch starts at 0, unless nothing is known of the old one.
+        # A new epoch starts at 0, unless the old one is unknown.
         expected = header.base_sequence if entry.epoch == NO_PRODUCER_EPOCH else 0
     else:
         expected = (entry.last_sequence + 1) % SEQUENCE_COUNT

@@ -1,8 +1,8 @@
-"""Opening a log: leftovers of a crash are removed, torn batches cut off, lost state made again.
+"""Opening a log: removes leftovers of a crash, truncates torn batches, rebuilds lost state.
 
-After a clean stop nothing is scanned but the few batches behind the last index entry. After a
-crash every batch from the recovery point's segment on is checked, and the log ends before the
-first that is torn or fails its checksum. Indexes and producers are made again on the way.
+After a clean stop only the few batches after the last index entry are scanned. After a crash every
+batch from the recovery point's segment on is checked, and the log is truncated at the first that is
+torn or fails its checksum. Indexes and producers are rebuilt meanwhile.
 """
 
 import contextlib
@@ -42,13 +42,13 @@ LEFTOVERS = (DELETED, CLEANED, TEMPORARY)
 
 @dataclass(slots=True)
 class Recovered:
-    """What opening the logs found and did."""
+    """The results of opening the logs."""
 
     logs: int = 0
     clean: bool = True
     segments_scanned: int = 0
     bytes_scanned: int = 0
-    bytes_truncated: int = 0  # in the segments that the logs end with now
+    bytes_truncated: int = 0  # in the segments at the ends of the logs
     logs_truncated: list[str] = field(default_factory=list)
     leftovers_removed: int = 0
     stray_folders: list[str] = field(default_factory=list)
@@ -63,11 +63,11 @@ def open_log(
     summary: Recovered,
     has_id: bool = True,
 ) -> None:
-    """Fill a log with what is in its folder; a recovery point is given after a crash.
+    """Load a log from its folder; a recovery point is given after a crash.
 
-    `has_id` says whether the checkpoint is known to be this topic's, and not of an older topic
-    that had its name. No checkpoint is a reason to remove batches that can be read, but for those
-    behind a hole (see `_is_hole`).
+    `has_id` is whether the checkpoint belongs to this topic, and not to an older one with the same
+    name. A checkpoint is never a reason to remove readable batches, except those after a hole (see
+    `_is_hole`).
     """
     context = log.context
     log.segments = _load_segments(log, summary)
@@ -85,7 +85,7 @@ def open_log(
     end_offset = log.segments[-1].next_offset
     if end_offset < start_offset:
         if has_id:
-            # All that is left had been deleted by its users; offsets must not be given twice.
+            # All remaining records had been deleted by users; offsets must not be assigned twice.
             _continue_at(log, start_offset)
             end_offset = start_offset
         else:
@@ -101,7 +101,7 @@ def open_log(
     log.epochs.cut_start(start_offset)
     log.opened(start_offset=start_offset, end_offset=end_offset, snapshot_offset=snapshot_offset)
     for segment in log.segments:
-        segment.close_file()  # an unused log costs no descriptors
+        segment.close_file()  # an unused log needs no descriptors
 
 
 def _load_segments(log: PartitionLog, summary: Recovered) -> list[Segment]:
@@ -141,10 +141,11 @@ def _load_segments(log: PartitionLog, summary: Recovered) -> list[Segment]:
 def _replace_lone_indexes(
     log: PartitionLog, segments: list[Segment], lone_indexes: list[str]
 ) -> None:
-    """Make transaction indexes again for segments beside which a lone index has suffix .swap.
+    """Rebuild transaction indexes of segments that have a lone index with suffix .swap.
 
-    A loss of power keeps renames in any order. Either the log was renamed and its indexes were not,
-    or the log never got its suffix. Which one is unknown, but the batches show what is aborted.
+    A power loss may keep any of several renames. Either the log was renamed and its indexes were
+    not, or the log never got its suffix. This is unknown, but the batches show which transactions
+    were aborted.
     """
     files, bases = log.context.files, {int(name[:20]) for name in lone_indexes}
     for segment in segments:
@@ -173,9 +174,9 @@ def _remove_orphans(
 
 
 def _complete_swap(context: LogContext, folder: str, sizes: dict[str, int]) -> None:
-    """Finish a compaction that had its result ready: the result replaces what it covers.
+    """Complete a compaction whose result was ready: the result replaces the segments it covers.
 
-    Indexes with suffix .swap are left over if their log has none.
+    Indexes with suffix .swap are leftovers if their log does not have the suffix.
     """
     swaps = []
     for name, size in sizes.items():
@@ -190,7 +191,7 @@ def _complete_swap(context: LogContext, folder: str, sizes: dict[str, int]) -> N
             stem, kind = os.path.splitext(name)
             if kind != LOG or not stem.isdigit():
                 continue
-            # One with the same name is replaced by the renames: its indexes may be new already.
+            # One with the same name is replaced by the renames: its indexes may already be new.
             if swap.base_offset < int(stem) < swap.next_offset:
                 Segment(context, folder, int(stem), size_bytes=size).remove()
         swap.rename("")
@@ -198,7 +199,7 @@ def _complete_swap(context: LogContext, folder: str, sizes: dict[str, int]) -> N
 
 
 def _open_clean(log: PartitionLog) -> bool:
-    """Find the end of the last segment; False when its bytes are not all whole batches."""
+    """Find the end of the last segment; False if it does not consist of whole batches."""
     last = log.segments[-1]
     index = last.offset_index()
     position = index.positions[-1] if index.positions else 0
@@ -219,13 +220,13 @@ def _recover(
     summary: Recovered,
     holes_from: int | None = None,
 ) -> None:
-    """Check every batch from the recovery point's segment on, the last segment at least.
+    """Check every batch from the recovery point's segment on, at least the last segment.
 
-    A segment that ends at the recovery point is checked, too: it may have been sealed after the
-    checkpoint was written, and only an index knows the transactions that were aborted in there
-    that may not have reached the disk.
+    A segment that ends at the recovery point is also checked: it may have been sealed after the
+    checkpoint was written, and only its index, which may not be on disk, contains its aborted
+    transactions.
 
-    `holes_from`: the offset from which on offsets without batches mean that batches were lost.
+    `holes_from`: from this offset on, offsets without batches mean that batches were lost.
     """
     segments = log.segments
     number = len(segments) - 1
@@ -238,7 +239,7 @@ def _recover(
         segment = segments[number]
         file_bytes = segment.size_bytes
         if len(producers):
-            # The snapshot made when the segment was may not have reached the disk.
+            # The snapshot written with the segment may not be on disk.
             log.end_offset = segment.base_offset
             with contextlib.suppress(OSError):
                 log.write_snapshot()
@@ -258,7 +259,7 @@ def _recover(
         number += 1
     end_offset = segments[-1].next_offset
     if recovery_point is not None and recovery_point > end_offset and first is not segments[0]:
-        # It speaks of batches that are not there, so what it says of the others is worth nothing.
+        # It contains batches that are not in the log, so its other entries are useless, too.
         _recover(log, 0, summary)
         return
     log.durable_offset = min(recovery_point or 0, end_offset)
@@ -267,11 +268,11 @@ def _recover(
 def _is_hole(log: PartitionLog, number: int, holes_from: int | None) -> bool:
     """Whether batches are missing between a segment and the next one.
 
-    A loss of power may keep a file and lose the end of the one before it, at the end of a batch or
-    as a whole. Later batches must go with those that are lost: they were not acknowledged, and a
-    producer that sends the lost ones again would be taken for one that repeats itself. Up to the
-    recovery point all was on the disk, and a hole there is the work of a compaction (Kafka's; ours
-    keeps the last batch of a segment).
+    A power loss may keep a file but lose the end of the previous one, at the end of a batch or
+    completely. Later batches must be removed together with the lost ones: they were not
+    acknowledged, and a producer that sends the lost ones again would be considered a duplicate. Up
+    to the recovery point everything was on disk, and a hole there is the result of a compaction
+    (Kafka's; Millstream's keeps the last batch of a segment).
     """
     if holes_from is None or number + 1 == len(log.segments):
         return False
@@ -280,7 +281,7 @@ def _is_hole(log: PartitionLog, number: int, holes_from: int | None) -> bool:
 
 
 def _cut_after(log: PartitionLog, number: int) -> None:
-    """End the log where the good batches of a segment end."""
+    """Truncate the log after the valid batches of a segment."""
     last = log.segments[number]
     last.cut(last.size_bytes)
     later = log.segments[number + 1 :]
@@ -294,7 +295,7 @@ def _cut_after(log: PartitionLog, number: int) -> None:
 def _check_segment(
     segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, file_bytes: int
 ) -> None:
-    """Enter the batches of a segment again, up to the first that is torn or bad."""
+    """Register the batches of a segment again, up to the first that is torn or invalid."""
     segment.restart()
     files = segment.context.files
     wanted = LONG_SCAN_BYTES
@@ -305,7 +306,7 @@ def _check_segment(
         if position:
             wanted = LONG_SCAN_BYTES
             continue
-        # No whole batch in the chunk: either it is longer than the chunk, or it is bad.
+        # No whole batch in the chunk: it is either longer than the chunk, or invalid.
         wanted = _size_at(chunk)
         if wanted <= len(chunk) or start + wanted > file_bytes:
             return
@@ -314,7 +315,7 @@ def _check_segment(
 def _check_chunk(
     segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, chunk: memoryview
 ) -> int:
-    """Enter the whole, good batches at the beginning of a chunk; the bytes they take."""
+    """Register the whole, valid batches at the beginning of a chunk; returns their size."""
     position = 0
     while (header := check_batch_at(chunk, position)) is not None:
         if not segment.next_offset <= header.base_offset or not segment.takes(header.last_offset):
@@ -322,7 +323,7 @@ def _check_chunk(
         batch = chunk[position : position + header.size]
         if header.producer_id >= 0 and not _apply(segment, producers, header, batch):
             break
-        if header.leader_epoch > epochs.latest:  # the file may not have reached the disk
+        if header.leader_epoch > epochs.latest:  # the file may not be on disk
             epochs.assign(header.leader_epoch, header.base_offset)
         segment.enter(header)
         position += header.size
@@ -345,7 +346,7 @@ def _apply(
 
 
 def _size_at(chunk: memoryview) -> int:
-    """Size of the batch that a chunk begins with; 0 when it is unknown."""
+    """Size of the batch at the beginning of a chunk; 0 if unknown."""
     try:
         return LENGTH_END + read_header(chunk).batch_length
     except CorruptBatch:
@@ -353,7 +354,7 @@ def _size_at(chunk: memoryview) -> int:
 
 
 def _continue_at(log: PartitionLog, offset: int) -> None:
-    """Let the log continue at an offset beyond its end; retention removes what is before."""
+    """Continue the log at an offset beyond its end; retention removes the rest."""
     last = log.segments[-1]
     last.next_offset = offset
     with contextlib.suppress(OSError):  # a full disk: its indexes stay in memory

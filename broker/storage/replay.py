@@ -14,7 +14,7 @@ from broker.storage.segment import LONG_SCAN_BYTES, SNAPSHOT, Segment, file_name
 
 
 def read_marker(batch: bytes | memoryview) -> Marker:
-    """What a control batch says."""
+    """The content of a control batch."""
     records = decode_records(batch)
     if len(records) != 1:
         raise CorruptBatch(f"a control batch has {len(records)} records, not one")
@@ -24,7 +24,7 @@ def read_marker(batch: bytes | memoryview) -> Marker:
 def apply_batch(
     producers: ProducerStates, header: BatchHeader, marker: Marker | None
 ) -> AbortedRange | None:
-    """Let a producer's batch in the log take effect; an aborted transaction is returned."""
+    """Apply a batch to the producers; returns the transaction if it was aborted."""
     if marker is not None:
         return producers.ended(header, marker)
     if not header.is_control:
@@ -35,7 +35,7 @@ def apply_batch(
 def replay(
     producers: ProducerStates, segment: Segment, first: int, last: int
 ) -> list[AbortedRange]:
-    """Let the batches of a segment between two offsets take effect again."""
+    """Apply the batches of a segment between two offsets again."""
     aborted = []
     found = segment.find(first)
     start = segment.size_bytes if found is None else found[0]
@@ -46,7 +46,7 @@ def replay(
             continue
         marker = None
         if header.is_control and header.record_count:
-            with contextlib.suppress(CorruptBatch):  # damaged since: as if it were not there
+            with contextlib.suppress(CorruptBatch):  # damaged since: treated as missing
                 marker = read_marker(segment.read_batch(position, header))
         done = apply_batch(producers, header, marker)
         if done is not None:
@@ -57,7 +57,7 @@ def replay(
 def load_producers(
     context: LogContext, folder: str, segments: Sequence[Segment], offset: int
 ) -> ProducerStates:
-    """The producers as they were before an offset: from the nearest snapshot on."""
+    """The producers as of an offset: the nearest snapshot, and later batches."""
     producers, snapshot_offset = _nearest_snapshot(context, folder, offset)
     for segment in segments:
         if segment.next_offset > snapshot_offset and segment.base_offset < offset:
@@ -72,13 +72,13 @@ def _nearest_snapshot(context: LogContext, folder: str, offset: int) -> tuple[Pr
         data = context.files.read_file(os.path.join(folder, file_name(found, SNAPSHOT)))
         try:
             return ProducerStates.from_snapshot(data or b""), found
-        except StorageError:  # damaged: the one before it, or the log itself, has the same
+        except StorageError:  # damaged: an earlier one, or the log itself, has the same
             continue
     return ProducerStates(), 0
 
 
 def snapshot_offsets(context: LogContext, folder: str) -> list[int]:
-    """Offsets of the snapshots in a folder."""
+    """The offsets of the snapshots in a folder."""
     return [
         int(name.removesuffix(SNAPSHOT))
         for name in context.files.list_folder(folder)
@@ -89,9 +89,9 @@ def snapshot_offsets(context: LogContext, folder: str) -> list[int]:
 def remove_snapshots(
     context: LogContext, folder: str, segments: Sequence[Segment], end_offset: int
 ) -> int:
-    """Remove snapshots from beyond the end, and those without segment but for the last.
+    """Remove snapshots beyond the end, and those without a segment except the last.
 
-    Returns the offset of the last one left; -1: none.
+    Returns the offset of the last remaining one; -1: none.
     """
     if not segments:
         return -1

@@ -1,7 +1,7 @@
-"""Retention: which segments of a log may go, by time, by size, or because the log starts later.
+"""Retention: the segments of a log that may be removed: by age, size, or start offset.
 
-Segments go whole and from the oldest on, never past the high watermark. When all of them may go,
-the last one is rolled first, so that the end offset stays known.
+Segments are removed as a whole, oldest first, never beyond the high watermark. If all of them may
+be removed, the last one is rolled first, so that the end offset is kept.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from broker.storage.segment import Segment
 
 
 class RetentionStep(Enum):
-    """What a step of retention leaves to do."""
+    """The next action after a step of retention."""
 
     DONE = "done"
     MORE = "more"
@@ -23,17 +23,17 @@ class RetentionStep(Enum):
 
 
 def apply_retention(log: PartitionLog, now_ms: int) -> RetentionStep:
-    """Remove segments of a log that are due, some of them if they are many.
+    """Remove segments of a log that are due, only some of them if they are many.
 
-    Called under the broker's lock, again and again until it is done.
+    Called under the broker's lock, repeatedly until it is done.
     """
     gone = expired_segments(log, now_ms)
     if not gone:
         return RetentionStep.DONE
     if len(gone) == len(log.segments):
         log.roll()
-    # A loss of power may keep their removal in part. Before the recovery point that is on the disk
-    # that does no harm; after it the log would end where the first one is missing.
+    # A power loss may undo part of the removal. Before the recovery point that is on disk this does
+    # no harm; after it the log would end where the first segment is missing.
     safe = _ending_before(log, gone, log.checkpointed_offset)
     if safe:
         return RetentionStep.MORE if log.delete_segments(safe) else RetentionStep.FLUSH
@@ -45,14 +45,14 @@ def apply_retention(log: PartitionLog, now_ms: int) -> RetentionStep:
 
 
 def _ending_before(log: PartitionLog, gone: list[Segment], offset: int) -> list[Segment]:
-    """Those of the first segments of a log that end at an offset or before it."""
+    """The first segments of a log that end at an offset or before it."""
     following = log.segments[1 : len(gone) + 1]
     count = sum(segment.base_offset <= offset for segment in following)
     return gone[:count]
 
 
 def expired_segments(log: PartitionLog, now_ms: int) -> list[Segment]:
-    """The segments, oldest first, that nothing keeps any longer; some of them, if many."""
+    """The segments that may be removed, oldest first; only some of them if they are many."""
     if not log.segments:
         return []
     rules = [_before_start(log)]
@@ -66,7 +66,7 @@ Rule = Callable[[Segment, int], bool]
 
 def _count_due(log: PartitionLog, rule: Rule) -> int:
     count = 0
-    # Not of all at once: each may have to be asked for its largest timestamp.
+    # Not of all segments at once: reading the largest timestamp of each is expensive.
     for segment, end in islice(_removable(log), DELETED_AT_ONCE_MAX):
         if not rule(segment, end):
             break
@@ -75,7 +75,7 @@ def _count_due(log: PartitionLog, rule: Rule) -> int:
 
 
 def _removable(log: PartitionLog) -> Iterator[tuple[Segment, int]]:
-    """Segments with the offset after them, as far as readers could have read them."""
+    """Segments below the high watermark, with their end offsets."""
     segments = log.segments
     ends = [segment.base_offset for segment in segments[1:]] + [log.end_offset]
     for segment, end in zip(segments, ends, strict=True):
@@ -111,6 +111,6 @@ def _too_much(log: PartitionLog) -> Rule:
 
 
 def largest_timestamp(segment: Segment) -> int:
-    """The largest timestamp of a segment, or when it was made if its records have none."""
+    """The largest timestamp of a segment, or its creation time if its records have none."""
     timestamp = segment.max_timestamp[0]
     return segment.created_ms if timestamp == NO_TIMESTAMP else timestamp

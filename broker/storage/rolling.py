@@ -1,4 +1,4 @@
-"""Rolling: when a log starts another segment."""
+"""Rolling: the conditions for starting a new segment."""
 
 from broker.batch.layout import BatchHeader
 from broker.config import TopicConfig
@@ -8,7 +8,7 @@ from broker.storage.segment import POSITION_MAX, Segment
 def must_roll(
     active: Segment, config: TopicConfig, headers: list[BatchHeader], size_bytes: int, now_ms: int
 ) -> bool:
-    """Whether batches must go to a new segment: the last one is full, or old."""
+    """Whether batches must go into a new segment: the last one is full or old."""
     if active.size_bytes + size_bytes > min(config.segment_bytes, POSITION_MAX):
         return True
     if not active.takes(headers[-1].last_offset):
@@ -24,7 +24,7 @@ def must_roll(
 
 
 def _age_ms_max(config: TopicConfig) -> int:
-    """How old a segment gets; the last one is never compacted, so that bounds it too."""
+    """The maximum age of the active segment; it is never compacted, so this limits it, too."""
     if config.compacts:
         return min(config.segment_ms, config.max_compaction_lag_ms)
     return config.segment_ms

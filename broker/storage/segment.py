@@ -1,4 +1,4 @@
-"""Segment: one .log file with its indexes; append and read whole batches."""
+"""Segment: one .log file with its indexes; appends and reads whole batches."""
 
 import contextlib
 import os
@@ -40,12 +40,12 @@ POSITION_MAX = 2**31 - 1
 
 
 def file_name(offset: int, kind: str) -> str:
-    """Name of a file that belongs to an offset: twenty digits and what it is."""
+    """The name of a file: a twenty-digit offset and the kind of file."""
     return f"{offset:020d}{kind}"
 
 
 class LoadedIndexes:
-    """The indexes of a segment as far as they are in memory."""
+    """The indexes of a segment that are in memory."""
 
     __slots__ = ("offsets", "recently_used", "times")
 
@@ -55,17 +55,17 @@ class LoadedIndexes:
         self.recently_used = False
 
     def release(self) -> None:
-        """Forget them; they are read again when needed."""
+        """Release them; they are loaded again when needed."""
         self.offsets = self.times = None
 
 
 class Segment:
     """Batches from a base offset on.
 
-    Only the last segment of a log is written to. Its indexes stay in memory and reach the disk
-    when it is sealed; after a crash they are made again from the log. Those of sealed segments
-    are read when needed. Index files are never trusted: what they say is checked against the
-    batch they point at, and a wrong entry causes the index to be rebuilt.
+    Only the last segment of a log is written to. Its indexes stay in memory and are written to disk
+    when it is sealed; after a crash they are rebuilt from the log. Those of sealed segments are
+    loaded when needed. Index files are never trusted: entries are checked against the batch at
+    their position, and an invalid entry causes the index to be rebuilt.
     """
 
     __slots__ = (
@@ -92,7 +92,7 @@ class Segment:
     def __init__(
         self, context: LogContext, folder: str, base_offset: int, *, size_bytes: int = 0
     ) -> None:
-        """A segment whose files are there, sealed until `reopen`; nothing is read yet."""
+        """A segment with existing files, sealed until `reopen`; nothing is read yet."""
         self.context = context
         self.folder = folder
         self._file: OpenFile | None = None
@@ -100,7 +100,7 @@ class Segment:
         self._aborted: list[AbortedRange] | None = None
         self._bytes_since_entry = 0
         self._first_timestamp: int | None = None
-        # Largest timestamp, and the last offset of the batch that has it.
+        # The largest timestamp, and the last offset of its batch.
         self._max_timestamp: tuple[int, int] | None = None
         self.base_offset = base_offset
         self.next_offset = base_offset
@@ -110,14 +110,14 @@ class Segment:
         self.jitter_ms = 0
         self.recently_used = False
         self.sealed = True
-        self.flushed = False  # sealed, and all its files are on the disk
+        self.flushed = False  # sealed, and all its files are on disk
         self.suffix = ""
 
     @classmethod
     def create(
         cls, context: LogContext, folder: str, base_offset: int, *, suffix: str = ""
     ) -> "Segment":
-        """A new segment with nothing in it, open for writing."""
+        """Create an empty segment, open for writing."""
         segment = cls(context, folder, base_offset)
         segment.suffix = suffix
         segment._use(os.O_RDWR | os.O_CREAT | os.O_TRUNC)
@@ -125,7 +125,6 @@ class Segment:
         return segment
 
     def __repr__(self) -> str:
-        """Where it is and what it holds."""
         return f"Segment({self.path(LOG)}, next_offset={self.next_offset}, {self.size_bytes} bytes)"
 
     def path(self, kind: str) -> str:
@@ -150,7 +149,7 @@ class Segment:
         self._file = None
 
     def close_file(self) -> None:
-        """Close the descriptor before it is requested."""
+        """Close the descriptor without being asked to."""
         self.context.open_files.closed(self)
         self._file = None
 
@@ -163,7 +162,7 @@ class Segment:
     # --- writing ---
 
     def append(self, data: memoryview | bytes, headers: list[BatchHeader]) -> None:
-        """Write batches at the end with one call; after a failure the segment is as before."""
+        """Write batches at the end with one call; a failure leaves the segment unchanged."""
         file = self.file()
         files = self.context.files
         position = self.size_bytes
@@ -179,8 +178,9 @@ class Segment:
             position += header.size
 
     def _cut_off(self, position: int, error: OSError) -> None:
-        # Not fsynced: the broker's lock is held. What a loss of power brings back is not a whole
-        # batch, or is written over; and before the segment is sealed its file is fsynced anyway.
+        # Not flushed: the broker's lock is held. Bytes that come back after a power loss are not a
+        # whole batch, or are overwritten; and the file is flushed before the segment is sealed
+        # anyway.
         try:
             self.context.files.truncate(self.file(), position)
         except OSError as second:
@@ -190,7 +190,7 @@ class Segment:
         ) from error
 
     def _enter(self, position: int, header: BatchHeader) -> None:
-        """Take note of a batch at the end: offsets, timestamps, and an index entry if due."""
+        """Register a batch at the end: offsets, timestamps, and an index entry if due."""
         last_offset = header.last_offset
         self.next_offset = last_offset + 1
         indexes = self._indexes
@@ -219,12 +219,12 @@ class Segment:
         self.sealed = self.flushed = False
 
     def add_aborted(self, aborted: AbortedRange) -> None:
-        """Enter an aborted transaction whose marker is in this segment, open for writing."""
+        """Add an aborted transaction whose marker is in this segment, open for writing."""
         assert not self.sealed
         self.aborted().append(aborted)
 
     def seal(self) -> None:
-        """Nothing more is written here: put the indexes into their files."""
+        """Seal the segment: write the indexes to their files."""
         if not self.sealed:
             self._save_indexes()
             self._indexes.release()
@@ -248,11 +248,11 @@ class Segment:
         files.write_all(file, data, 0)
 
     def reopen(self) -> None:
-        """Write to a sealed segment again: its indexes come back to memory to stay."""
+        """Open a sealed segment for writing again: its indexes are loaded and stay in memory."""
         if not self.sealed:
             return
         offsets, _ = self.offset_index(), self.time_index()
-        if self.sealed:  # not rebuilt, which reopens by itself
+        if self.sealed:  # it was not rebuilt, which also reopens it
             _ = self.max_timestamp
             self.context.loaded_indexes.closed(self._indexes)
             start = offsets.positions[-1] if offsets.positions else 0
@@ -260,20 +260,20 @@ class Segment:
             self.sealed = self.flushed = False
 
     def cut(self, position: int) -> None:
-        """Cut the file at a position, permanently.
+        """Truncate the file at a position, permanently.
 
-        A loss of power must not undo it: once the segment is sealed no reader would look for what
-        came back at its end.
+        A power loss must not undo this: once the segment is sealed, no reader would check for data
+        at its end.
         """
         files = self.context.files
         files.truncate(self.file(), position)
         files.fsync(self.file())
 
     def write_again(self) -> None:
-        """Write all bytes once more, as they are, so that the next fsync takes them to the disk.
+        """Write all bytes again, unchanged, so that the next fsync writes them to disk.
 
-        After an fsync that failed the system takes pages for clean that are not on the disk, and
-        who starts next reads them as if they were.
+        After a failed fsync the system considers pages clean that are not on disk, and the next
+        process reads them as if they were.
         """
         files, file = self.context.files, self.file()
         for position in range(0, self.size_bytes, LONG_SCAN_BYTES):
@@ -281,34 +281,34 @@ class Segment:
             files.write_all(file, files.pread(file, size, position), position)
 
     def truncate(self, position: int) -> None:
-        """Cut everything from a position on; the indexes are made again. Stays open for writing."""
+        """Truncate at a position and rebuild the indexes. Stays open for writing."""
         self.cut(position)
         self.size_bytes = position
         self.rebuild_indexes()
         self._aborted = [item for item in self.aborted() if item.last_offset < self.next_offset]
 
     def rebuild_indexes(self) -> None:
-        """Make the indexes again from the batches in the log, and stay open for writing."""
+        """Rebuild the indexes from the batches in the log, and stay open for writing."""
         self._start_indexes()
         for position, header in self.headers(chunk_bytes=LONG_SCAN_BYTES):
             self._enter(position, header)
 
     def restart(self) -> None:
-        """Forget what is known of the contents: batches are entered again one by one."""
+        """Clear all state about the contents; batches are registered again one by one."""
         self.size_bytes = 0
         self._start_indexes()
         self._aborted = []
         self.context.files.unlink(self.path(TRANSACTION_INDEX))
 
     def enter(self, header: BatchHeader) -> None:
-        """Take note of the next batch that is already in the file."""
+        """Register the next batch, which is already in the file."""
         self._enter(self.size_bytes, header)
         self.size_bytes += header.size
 
     def files_to_flush(self) -> list[OpenFile | str]:
-        """Its files that must be on the disk for nothing to be lost: open ones, paths of others.
+        """Files that must be flushed to lose nothing: open ones, and paths of others.
 
-        Indexes only once it is sealed: those of the last segment are made again after a crash.
+        Indexes only once it is sealed: those of the last segment are rebuilt after a crash.
         """
         log_file = self._file or self.path(LOG)
         if not self.sealed:
@@ -316,9 +316,9 @@ class Segment:
         return [log_file, *(self.path(kind) for kind in SEGMENT_FILES[1:])]
 
     def rename(self, suffix: str) -> list[str]:
-        """Give all its files another suffix; their paths are returned."""
+        """Rename all files to another suffix; returns their paths."""
         renamed = []
-        for kind in reversed(SEGMENT_FILES):  # the log last: with it the step is complete
+        for kind in reversed(SEGMENT_FILES):  # the log last: it completes the step
             old = self.path(kind)
             new = os.path.join(self.folder, file_name(self.base_offset, kind) + suffix)
             try:
@@ -330,7 +330,7 @@ class Segment:
         return renamed
 
     def remove(self) -> None:
-        """Remove all its files; the log last, so that a crash in between leaves no lone index."""
+        """Remove all files; the log last, so that a crash leaves no lone index."""
         self.close()
         for kind in reversed(SEGMENT_FILES):
             self.context.files.unlink(self.path(kind))
@@ -338,7 +338,7 @@ class Segment:
     # --- indexes ---
 
     def offset_index(self) -> OffsetIndex:
-        """The offset index, from memory, its file, or the log itself."""
+        """The offset index, from memory, from its file, or rebuilt."""
         indexes = self._indexes
         indexes.recently_used = True
         if indexes.offsets is None:
@@ -355,7 +355,7 @@ class Segment:
         return indexes.offsets
 
     def time_index(self) -> TimeIndex:
-        """The time index, from memory, its file, or the log itself."""
+        """The time index, from memory, from its file, or rebuilt."""
         indexes = self._indexes
         indexes.recently_used = True
         if indexes.times is None:
@@ -376,7 +376,7 @@ class Segment:
             self.context.loaded_indexes.opened(self._indexes)
 
     def _repair_indexes(self) -> None:
-        """Make indexes that are missing or lie again; on a full disk they stay in memory."""
+        """Rebuild missing or invalid indexes; on a full disk they stay in memory."""
         sealed, flushed, next_offset = self.sealed, self.flushed, self.next_offset
         self.rebuild_indexes()
         # Compaction may have left a gap at the end, which only the next segment shows.
@@ -398,9 +398,9 @@ class Segment:
         )
 
     def mend(self, sizes: dict[str, int]) -> None:
-        """Make indexes again that are missing or cut off, given the files of the folder.
+        """Rebuild missing or truncated indexes, given the files of the folder.
 
-        No client waits while a log is opened; later a reader would, and all others with it.
+        No client waits while a log is opened; later this would block all clients.
         """
         offsets = sizes.get(file_name(self.base_offset, OFFSET_INDEX), -1)
         times = sizes.get(file_name(self.base_offset, TIME_INDEX), -1)
@@ -427,20 +427,20 @@ class Segment:
 
     @property
     def max_timestamp(self) -> tuple[int, int]:
-        """The largest timestamp, and the last offset of the batch that has it; -1 without one."""
+        """The largest timestamp, and the last offset of its batch; -1 if there is none."""
         if self._max_timestamp is None:
             self._max_timestamp = self._peek_last_time() or self._last_time(self.time_index())
         return self._max_timestamp
 
     @property
     def knows_max_timestamp(self) -> bool:
-        """Whether the files need not be asked."""
+        """Whether it is in memory."""
         return self._max_timestamp is not None
 
     def _peek_last_time(self) -> tuple[int, int] | None:
-        """The last entry of the time index, without reading all of it; None when it does not hold.
+        """The last entry of the time index, without loading it; None if it is invalid.
 
-        Looking for a time in a log asks this of every segment, and indexes may have megabytes.
+        A lookup by time needs this for every segment, and indexes may have megabytes.
         """
         if self._indexes.times is not None:
             return None
@@ -491,7 +491,7 @@ class Segment:
         return self._max_timestamp
 
     def _time_holds(self, times: TimeIndex, number: int) -> bool:
-        """Whether the batch is there that an entry of the time index speaks of."""
+        """Whether the batch of a time index entry exists."""
         offset = self.base_offset + times.offsets[number]
         found = self.find(offset)
         return (
@@ -501,7 +501,7 @@ class Segment:
         )
 
     def offset_before_time(self, timestamp_ms: int) -> int:
-        """The offset from which on a record of that time or later may be found."""
+        """The first offset at which a record at or after a time may be."""
         times = self.time_index()
         number = times.entry_before(timestamp_ms)
         if number >= 0 and not self._time_holds(times, number):
@@ -512,7 +512,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """The largest timestamp of the first batch: rolling by time counts from it."""
+        """The largest timestamp of the first batch: rolling by time is relative to it."""
         if self._first_timestamp is None:
             first = next(self.headers(), None)
             if first is None:
@@ -529,7 +529,7 @@ class Segment:
     def headers(
         self, position: int = 0, *, chunk_bytes: int = SHORT_SCAN_BYTES
     ) -> Iterator[tuple[int, BatchHeader]]:
-        """Positions and headers of the batches from a position on, up to other bytes."""
+        """Positions and headers of the batches between two positions."""
         end = self.size_bytes
         files = self.context.files
         while position + HEADER_BYTES <= end:
@@ -570,14 +570,14 @@ class Segment:
         return position
 
     def _holds(self, index: OffsetIndex, position: int) -> bool:
-        """Whether the batch is there that an index says is at a position."""
+        """Whether there is a batch at the position of an index entry."""
         first = next(self.headers(position, chunk_bytes=HEADER_BYTES), None)
         return first is not None and first[1].last_offset == self.base_offset + index.offset_at(
             position
         )
 
     def boundary_before(self, position: int) -> tuple[int, int]:
-        """The last place up to a position where a batch begins, and that batch's base offset."""
+        """The last start of a batch up to a position, and that batch's base offset."""
         index = self.offset_index()
         start = index.batch_before(position)
         if start and not self._holds(index, start):
@@ -593,12 +593,12 @@ class Segment:
         return found
 
     def read_batch(self, position: int, header: BatchHeader) -> bytes:
-        """The whole of a batch."""
+        """The bytes of a batch."""
         return self.context.files.pread(self.file(), header.size, position)
 
 
 class TornTail(StorageError):
-    """A failed append could not be truncated: the log accepts no more until it is reopened."""
+    """A failed append could not be truncated: the log accepts no more records until reopened."""
 
     def __init__(self, path: str, error: OSError) -> None:
         super().__init__(

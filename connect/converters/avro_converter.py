@@ -1,4 +1,4 @@
-"""AvroConverter: Avro through a schema registry, as Confluent's converter has it."""
+"""AvroConverter: Avro with a schema registry, as Confluent's converter."""
 
 from typing import ClassVar, cast
 
@@ -22,18 +22,18 @@ class AvroFormat(SchemaFormat):
         self._options = options
 
     def registered(self, schema: ConnectSchema) -> Schema:
-        """The Avro schema of a schema of Connect."""
+        """The Avro schema for a schema of Connect."""
         return Schema(write_json(avro_of(schema, self._options)))
 
     def encoder(self, schema: ConnectSchema, written: ParsedSchema, prefix: bytes) -> Encode:
-        """From values to bytes."""
+        """A function from values to bytes."""
         node = avro_tree(cast(AvroSchema, written).root)
         return encoder(schema, node, self._options, prefix)
 
     def decoder(self, written: ParsedSchema, data: bytes, version: int | None) -> Decoder:
-        """From bytes to values."""
+        """A function from bytes to values."""
         root = cast(AvroSchema, written).root
-        node = avro_tree(root)  # refuses recursive schemas, which Connect has not
+        node = avro_tree(root)  # refuses recursive schemas, which Connect does not support
         schema = connect_of(root, self._options, version)
         decode = decoder(schema, node, skip=PREFIX_BYTES)
         return Decoder(data[:PREFIX_BYTES], schema, decode)
@@ -57,7 +57,7 @@ _FLAGS = (
 
 
 class AvroConverter(RegistryConverter):
-    """Keys and values as Avro, whose schemas a registry keeps."""
+    """Keys and values as Avro, with schemas in a registry."""
 
     kind: ClassVar[SchemaKind] = SchemaKind.AVRO
     label: ClassVar[str] = "Avro"
@@ -65,7 +65,7 @@ class AvroConverter(RegistryConverter):
     definition: ClassVar[ConfigDef] = registry_definition(_FLAGS, Importance.LOW)
 
     def format(self, settings: RegistrySettings) -> SchemaFormat:
-        """What the settings make of the mapping."""
+        """The format with these settings."""
         return AvroFormat(
             AvroOptions(
                 enhanced=settings.is_on("enhanced.avro.schema.support"),

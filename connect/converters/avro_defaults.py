@@ -15,7 +15,7 @@ from connect.logical_values import (
 
 
 def default_to_json(schema: ConnectSchema, value: object) -> object:
-    """The JSON of a default, which fits its schema."""
+    """The JSON of a default, which must match its schema."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -52,7 +52,7 @@ def _map_to_json(
 
 
 def default_from_json(schema: ConnectSchema, given: object) -> object:
-    """The default of a schema from its JSON; DataError if it does not fit."""
+    """The default of a schema from its JSON; DataError if it does not match."""
     if given is None:
         return None
     name = logical_name(schema)

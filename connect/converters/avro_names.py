@@ -1,4 +1,4 @@
-"""Names that Connect's schemas have in Avro, as Confluent's converter gives them."""
+"""Names of Connect's schemas in Avro, as in Confluent's converter."""
 
 NAMESPACE = "io.confluent.connect.avro"
 DEFAULT_NAME = f"{NAMESPACE}.ConnectDefault"
@@ -6,7 +6,7 @@ UNION_NAME = f"{NAMESPACE}.Union"
 ENUM_PARAMETER = f"{NAMESPACE}.Enum"
 MAP_ENTRY = "MapEntry"
 
-# Parameters of Connect's schemas that keep what only Avro has.
+# Parameters of Connect's schemas that store information of Avro schemas.
 RECORD_DOC = f"{NAMESPACE}.record.doc"
 FIELD_DOC = f"{NAMESPACE}.field.doc."
 FIELD_DEFAULT = f"{NAMESPACE}.field.default"
@@ -16,7 +16,7 @@ FIXED_SIZE = "connect.fixed.size"
 PRECISION = "connect.decimal.precision"
 PRECISION_DEFAULT = 64
 
-# Properties of Avro's types that keep what only Connect has.
+# Properties of Avro's types that store information of Connect's schemas.
 CONNECT_NAME = "connect.name"
 CONNECT_DOC = "connect.doc"
 CONNECT_VERSION = "connect.version"

@@ -1,4 +1,4 @@
-"""Schemas of Connect as Avro's, and Avro's as Connect's, as Confluent's converter maps them.
+"""Conversion of Connect's schemas to Avro and back, as in Confluent's converter.
 
 INT8, INT16   int with "connect.type"          Decimal     bytes with logical type decimal
 INT32, INT64  int, long                        Date        int with logical type date
@@ -6,10 +6,11 @@ FLOAT32, 64   float, double                    Time        int with logical type
 STRING        string; enum with a parameter    Timestamp   long with logical type timestamp-millis
 BYTES         bytes; fixed with a parameter    STRUCT      record
 ARRAY         array                            MAP         map; array of records of key and value
-optional      union with null                                 where keys are no STRING
+optional      union with null                                 if keys are not STRING
 
-A union of several types is a struct with a field for each. What only one side has is kept in
-properties of Avro's types, "connect.name" and so on, and in parameters of Connect's schemas.
+A union of several types is a struct with a field for each. Information that only one side has is
+stored in properties of Avro's types ("connect.name" and so on), and in parameters of Connect's
+schemas.
 """
 
 from dataclasses import dataclass, replace
@@ -76,7 +77,7 @@ class AvroOptions:
         return scrubbed_full(name) if self.scrub else name
 
     def is_avro_map(self, schema: ConnectSchema) -> bool:
-        """Whether a map is also a map in Avro, where keys are strings."""
+        """Whether a map is also a map in Avro, whose keys are strings."""
         keys = schema.key_schema
         return (
             keys is not None
@@ -86,7 +87,7 @@ class AvroOptions:
 
 
 def is_union(schema: ConnectSchema) -> bool:
-    """Whether a struct stands for one of Avro's unions."""
+    """Whether a struct represents an Avro union."""
     return schema.type is Type.STRUCT and schema.name == names.UNION_NAME
 
 
@@ -96,7 +97,7 @@ def avro_of(schema: ConnectSchema, options: AvroOptions) -> object:
 
 
 class _ToAvro:
-    """One schema on its way to Avro; a type that was declared is named afterwards."""
+    """Converts one schema to Avro; later uses of a type only contain its name."""
 
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
@@ -251,12 +252,12 @@ def _required(schema: ConnectSchema) -> ConnectSchema:
 
 
 def connect_of(root: AvroType, options: AvroOptions, version: int | None = None) -> ConnectSchema:
-    """The schema of Connect for an Avro schema; the version is the registry's."""
+    """The schema of Connect for an Avro schema; `version` is its version in the registry."""
     return _ToConnect(options).type(root, version=version)
 
 
 class _ToConnect:
-    """One schema on its way from Avro."""
+    """Converts one schema from Avro."""
 
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
@@ -272,7 +273,7 @@ class _ToConnect:
         if node.kind == "union":
             present = [each for each in node.branches if each.kind != "null"]
             if len(present) == 1:
-                # Connect's default is in a property; Avro's own is lost where null is allowed.
+                # Connect's default is in a property; Avro's own default is lost if null is allowed.
                 null = len(node.branches) > 1
                 return self.type(present[0], optional=null or optional, version=version)
         made = self._plain(node)
@@ -396,7 +397,7 @@ class _ToConnect:
         try:
             return schema.with_(default=default_from_json(schema, given))
         except DataError:
-            return schema  # as Confluent has it: a default that is wrong is none
+            return schema  # as in Confluent's converter: an invalid default is ignored
 
 
 def _scalar(node: AvroType) -> ConnectSchema:

@@ -1,8 +1,8 @@
-"""Values of Connect as Avro's binary encoding and back.
+"""Conversion of Connect's values to Avro's binary encoding and back.
 
-The functions are generated for each schema (`broker/serde/avro_codec`). What is written goes by the
-Avro schema, so that a registered one may differ from the one that Connect's schema would give: an
-INT32 may be a long, and fields that Connect has not may have defaults.
+The functions are generated for each schema (`broker/serde/avro_codec`). Values are written with the
+Avro schema, so a registered one may differ from the one derived from Connect's schema: an INT32 may
+be a long, and fields that Connect does not have may have defaults.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ from connect.logical_values import (
     unscaled,
 )
 
-# What writers raise for values that do not fit.
+# Errors of writers for values that do not match.
 _MISFITS = (NotWritten, ValueError, TypeError, KeyError, OverflowError)
 _WIDER = {
     "int": (Type.INT8, Type.INT16, Type.INT32),
@@ -46,7 +46,7 @@ _WIDER = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A schema of values, or of the map that has them as entries; where they are, for errors."""
+    """The schema of values, or of a map as an array of entries; and their path, for errors."""
 
     schema: ConnectSchema
     path: str = ""
@@ -56,9 +56,9 @@ class Place:
 def encoder(
     schema: ConnectSchema, node: AvroType, options: AvroOptions, prefix: bytes
 ) -> Callable[[object], bytes]:
-    """From values to bytes behind a prefix; DataError says what does not fit."""
+    """A function from values to bytes with a prefix; DataError contains the path of a mismatch."""
     if node.kind == "bytes":
-        write = _raw(schema)  # as Confluent has it: bytes alone have no length
+        write = _raw(schema)  # as in Confluent's converter: bytes without a length
     else:
         write = _encoding(options).function(node, Place(schema))
 
@@ -84,7 +84,7 @@ def _raw(schema: ConnectSchema) -> Write:
     return lambda value: bytes(_checked(schema)(value))
 
 
-# Any: it looks at the type itself.
+# Any: the function checks the type.
 def _checked(schema: ConnectSchema) -> Callable[[Any], Any]:
     def checked(value: Any) -> Any:
         validate(schema, value)
@@ -93,7 +93,7 @@ def _checked(schema: ConnectSchema) -> Callable[[Any], Any]:
     return checked
 
 
-# Any: what writers of Avro's types do not expect.
+# Any: values that writers of Avro's types do not expect.
 def _converted(kind: str, value: Any) -> Any:
     if kind in ("float", "double") and isinstance(value, float):
         return float(value)
@@ -103,7 +103,7 @@ def _converted(kind: str, value: Any) -> Any:
 
 
 class _Writing:
-    """Takes values apart by their schemas."""
+    """Reads values by their schemas."""
 
     def __init__(self, program: Program, options: AvroOptions) -> None:
         self._program = program
@@ -124,7 +124,7 @@ class _Writing:
         return f"{self._program.constant('null', _refuse_null)}()"
 
     def leaf(self, node: AvroType, wanted: Place, x: str) -> str:
-        """Numbers and bytes of logical types, and what is checked for its range."""
+        """Numbers and bytes of logical types, and numbers whose range is checked."""
         schema = wanted.schema
         name = logical_name(schema)
         match node.kind, schema.type:
@@ -140,7 +140,7 @@ class _Writing:
         if name is not None:
             kind, number_of = map(self._program.constant, ("kind", "number_of"), NUMBERED[name][:2])
             return f"{number_of}({x} if type({x}) is {kind} else {checked}({x}))"
-        # The writers check the range of what is written, which may be wider.
+        # The writers check the range of the Avro type, which may be larger.
         is_narrow = schema.type in _NARROW or (schema.type is Type.INT32 and node.kind == "long")
         return f"{checked}({x})" if is_narrow else x
 
@@ -175,7 +175,7 @@ class _Writing:
     def _explained(
         self, schema: ConnectSchema, types: Sequence[tuple[int, AvroType]]
     ) -> Callable[[Struct, Exception], Exception]:
-        """Writes the fields one by one, to find out which one it was."""
+        """Writes the fields one by one, to find the one that failed."""
 
         @cache
         def writes() -> list[tuple[int, Write]]:
@@ -194,14 +194,14 @@ class _Writing:
         return explained
 
     def items(self, node: AvroType, wanted: Place, x: str) -> tuple[str, Place]:
-        """Of a list; or the entries of a dict."""
+        """The items of a list; or the entries of a dict."""
         is_map = node.element is not None and is_map_entry(node.element)
         if is_map and wanted.schema.type is Type.MAP:
             return f"pairs({x})", Place(wanted.schema, is_entry=True)
         return f"items({x})", _part(wanted.schema, Type.ARRAY, node)
 
     def entries(self, node: AvroType, wanted: Place, x: str) -> tuple[str, Place]:
-        """Of a dict."""
+        """The entries of a dict."""
         return f"pairs({x})", _part(wanted.schema, Type.MAP, node)
 
     def union(
@@ -210,7 +210,7 @@ class _Writing:
         wanted: Place,
         fits: Callable[[AvroType, Place], bool],
     ) -> Choice[Place]:
-        """The field of a struct that has a value; or the first branch that has such values."""
+        """The field of a struct that has a value; or the first branch that matches the schema."""
         schema, branches = wanted.schema, _present(node)
         if not is_union(schema):
             for at in branches:
@@ -235,7 +235,7 @@ _NARROW = (Type.INT8, Type.INT16)
 
 
 def encoder_of_part(schema: ConnectSchema, node: AvroType, options: AvroOptions) -> Write:
-    """From values in a struct to bytes; DataError says what does not fit."""
+    """A function from values in a struct to bytes; DataError if a value does not match."""
     write = _encoding(options).function(node, Place(schema))
 
     def write_part(value: object) -> bytes:
@@ -265,7 +265,7 @@ def _no_branch(null_at: int | None) -> Callable[[], bytes]:
 
 
 def _present(node: AvroType) -> list[int]:
-    """The places of a union's branches without null."""
+    """The indexes of a union's branches without null."""
     return [at for at, each in enumerate(node.branches) if each.kind != "null"]
 
 
@@ -342,7 +342,7 @@ def _decimal_writer(schema: ConnectSchema, node: AvroType) -> Write:
 
 
 def decoder(schema: ConnectSchema, node: AvroType, *, skip: int) -> Callable[[bytes], object]:
-    """From bytes to values; what it raises is as various as bytes are."""
+    """A function from bytes to values; it may raise any exception."""
     if node.kind == "bytes":
         convert = _read(schema)
         if convert is None:
@@ -354,7 +354,7 @@ def decoder(schema: ConnectSchema, node: AvroType, *, skip: int) -> Callable[[by
 
 
 def _read(schema: ConnectSchema) -> Convert | None:
-    """What is to do after a value was read; None if it is right as it is."""
+    """The conversion after a value was read; None if there is none."""
     name = logical_name(schema)
     if name == DECIMAL_NAME:
         scale = scale_of(schema)
@@ -365,14 +365,14 @@ def _read(schema: ConnectSchema) -> Convert | None:
 
 
 class _Reading:
-    """Makes values of schemas."""
+    """Creates values of schemas."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         program.shared(Struct=Struct)
 
     def leaf(self, node: AvroType, wanted: Place, x: str) -> str:
-        """With its logical type."""
+        """The value of its logical type."""
         convert = _read(wanted.schema)
         if convert is None:
             return x

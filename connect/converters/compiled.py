@@ -1,6 +1,6 @@
-"""Functions that are written for one schema, so that each value of a record costs least.
+"""Generates functions for one schema, which make the conversion of every value cheap.
 
-For a struct of (ID INT32, NAME STRING) that becomes a dict it is
+For a struct of (ID INT32, NAME STRING) that is converted to a dict, the function is
 
     def convert(value):
         if type(value) is not Struct or value.schema is not schema: check(value)
@@ -10,7 +10,7 @@ For a struct of (ID INT32, NAME STRING) that becomes a dict it is
             'NAME': value1 if type(value1) is str else other1(value1),
         }
 
-where `other` converts null and all that is not so simple, or says what is wrong and where.
+where `other` converts null and other values, or raises an error with the location.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -22,7 +22,7 @@ from broker.serde.program import Program
 from connect.data import NO_DEFAULT, ConnectSchema, Struct, Type
 from connect.errors import DataError
 
-# Any: what the functions take and give is checked by themselves.
+# Any: the functions check the types of their values.
 Convert = Callable[[Any], Any]
 
 _pack_float = Layout("<f").pack
@@ -32,7 +32,7 @@ V = TypeVar("V")
 
 
 class Compiled(dict[K, V], Generic[K, V]):
-    """What was made for each key, at its first use; starts over when there are too many."""
+    """A cache of created objects by key; it is cleared when it is full."""
 
     def __init__(self, make: Callable[[K], V], *, capacity: int = 1_000) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Compiled(dict[K, V], Generic[K, V]):
         self._capacity = capacity
 
     def __missing__(self, key: K) -> V:
-        """Makes it; racing threads make equal ones."""
+        """Creates the object; racing threads create equal ones."""
         made = self._make(key)
         if len(self) >= self._capacity:
             self.clear()
@@ -50,10 +50,10 @@ class Compiled(dict[K, V], Generic[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How values are converted; `simple` is a condition on {0} under which they stay as they are.
+    """How values are converted; `simple` is a condition on {0} for values that are not changed.
 
-    The function takes every value, null and simple ones too. `quick` is a shorter one, which never
-    fails, for values that meet a condition.
+    The function accepts every value, including null and simple ones. `quick` is a shorter one,
+    which never fails, for values that meet a condition.
     """
 
     convert: Convert
@@ -61,7 +61,7 @@ class Conversion:
     quick: tuple[str, Convert] | None = None
 
     def expression(self, value: str, other: str) -> str:
-        """The source of a converted value, where `other` is the name of the function."""
+        """The source of a converted value; `other` is the name of the function."""
         if self.quick is not None:
             condition = self.quick[0].format(value)
             return f"quick_{other}({value}) if {condition} else {other}({value})"
@@ -70,14 +70,14 @@ class Conversion:
         return f"{value} if {self.simple.format(value)} else {other}({value})"
 
     def functions(self, other: str, convert: Convert) -> dict[str, object]:
-        """What the names in the expression stand for."""
+        """The functions for the names in the expression."""
         quick = {} if self.quick is None else {f"quick_{other}": self.quick[1]}
         return {other: convert, **quick}
 
 
 _BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 
-# Conditions under which a value is of a type; floats that JSON has no numbers for are not simple.
+# Conditions for the type of a value; floats that JSON cannot represent are not simple.
 SIMPLE: dict[Type, str] = {
     Type.FLOAT64: "type({0}) is float and -1.7976931348623157e308 <= {0} <= 1.7976931348623157e308",
     Type.BOOLEAN: "({0} is True or {0} is False)",
@@ -90,7 +90,7 @@ SIMPLE: dict[Type, str] = {
 
 
 def simple_for(schema: ConnectSchema) -> str:
-    """The condition for a schema's type; null is simple too where it has no other meaning."""
+    """The condition for a schema's type; null is also simple if it needs no conversion."""
     condition = SIMPLE[schema.type]
     if schema.optional and schema.default is NO_DEFAULT:
         return f"({{0}} is None or {condition})"
@@ -98,7 +98,7 @@ def simple_for(schema: ConnectSchema) -> str:
 
 
 def float32_bytes(value: object) -> bytes:
-    """A number in single precision; DataError if it is none."""
+    """A number in single precision; DataError if it is not a number."""
     if not isinstance(value, float):
         raise DataError(f"Invalid type for FLOAT32: {type(value).__name__}")
     try:
@@ -109,13 +109,13 @@ def float32_bytes(value: object) -> bytes:
 
 
 def within(part: str, error: DataError) -> DataError:
-    """The same error, in a part of something."""
+    """The same error, with the location of a part."""
     at = f"{part}, {error.at}" if error.at else part
     return DataError(error.message, at=at, hint=error.hint)
 
 
 def located(part: str, convert: Convert) -> Convert:
-    """The same function, whose errors say in which part they are."""
+    """The same function, whose errors contain the location of a part."""
 
     def convert_part(value: object) -> object:
         try:
@@ -127,7 +127,7 @@ def located(part: str, convert: Convert) -> Convert:
 
 
 def one_field(schema: ConnectSchema, place: int, value: object) -> Struct:
-    """A struct that stands for a union, of which one field is not null."""
+    """A struct that represents a union: one field is not null."""
     values: list[object] = [None] * len(schema.fields)
     values[place] = value
     return Struct(schema, values)
@@ -136,7 +136,7 @@ def one_field(schema: ConnectSchema, place: int, value: object) -> Struct:
 def struct_values(
     program: Program, schema: ConnectSchema, check: Callable[[object], None]
 ) -> list[str]:
-    """The lines that give the names v0, v1 and so on to the values of the struct x."""
+    """The lines that assign the names v0, v1 and so on to the values of the struct x."""
     name, checked = program.constant("schema", schema), program.constant("check", check)
     names = "".join(f"v{at}, " for at in range(len(schema.fields)))
     return [
@@ -148,7 +148,7 @@ def struct_values(
 def check_struct(
     schema: ConnectSchema, mismatch: str = "Mismatching schema."
 ) -> Callable[[object], None]:
-    """A function that refuses what is not a struct of a schema that matches."""
+    """A function that refuses values that are not a struct with a matching schema."""
 
     def check(value: object) -> None:
         if type(value) is not Struct:
@@ -163,7 +163,7 @@ def check_struct(
 
 
 def struct_to_dict(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> Convert:
-    """From structs of a schema to dicts; the parts are names in the dict, in the fields' order."""
+    """From structs of a schema to dicts; `parts` are the names in the dict, in field order."""
     names = [f"value{index}" for index in range(len(parts))]
     lines = [
         "if type(value) is not Struct or value.schema is not schema: check(value)",
@@ -186,7 +186,7 @@ def dict_to_struct(
 
 
 def list_to_list(element: Conversion) -> Convert:
-    """From lists to lists; the caller has seen that they are."""
+    """From lists to lists; the caller has checked the type."""
     expression = element.expression("one", "other")
     lines = [f"return [{expression} for one in value]"]
     scope = element.functions("other", element.convert)
@@ -194,7 +194,7 @@ def list_to_list(element: Conversion) -> Convert:
 
 
 def dict_to_dict(element: Conversion) -> Convert:
-    """From dicts to dicts of the same keys; the caller has seen that they are."""
+    """From dicts to dicts with the same keys; the caller has checked the type."""
     expression = element.expression("one", "other")
     lines = [f"return {{key: {expression} for key, one in value.items()}}"]
     scope = element.functions("other", element.convert)
@@ -202,7 +202,7 @@ def dict_to_dict(element: Conversion) -> Convert:
 
 
 def _locating(convert_all: Convert, convert: Convert) -> Convert:
-    """The same function; when it fails, the element is searched that is to blame."""
+    """The same function; if it fails, the element that caused the error is searched."""
 
     def convert_elements(value: Any) -> object:
         try:
@@ -235,7 +235,7 @@ def _others(schema: ConnectSchema, parts: Sequence[tuple[str, Conversion]]) -> d
 
 
 def function_of(lines: Sequence[str], scope: dict[str, object]) -> Convert:
-    """A function of one argument, `value`; names in its lines are ours, or quoted."""
+    """A function of one argument, `value`; names in its lines are generated, or quoted."""
     text = "\n    ".join(["def convert(value):", *lines])
     exec(compile(text, "<generated converter>", "exec"), scope)
     found = scope["convert"]

@@ -4,7 +4,7 @@
     schemas.enable=false    7
 
 The text in front of the payload is the same for all records of a schema. It is written once, and
-when it is read again it is recognised without being parsed.
+recognized without being parsed when it is read again.
 """
 
 import json
@@ -38,7 +38,7 @@ _END = ord("}")
 _TOPICS_MAX = 1_000
 _NO_SCHEMA = _SCHEMA + b"null" + _PAYLOAD
 
-# What stays a Python object goes through `_schemaless`, which knows what Kafka has for it.
+# Values that orjson does not support are converted by `_schemaless`, as in Kafka.
 _PLAIN = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
@@ -50,11 +50,11 @@ class JsonConverter(HeaderConversion):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows."""
+        """The definition of its settings."""
         return _SETTINGS
 
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
-        """Takes its settings."""
+        """Configures it."""
         settings = parse_settings(_SETTINGS, config, is_key)
         self._with_schemas = settings["schemas.enable"] is True
         self._options = PayloadOptions(
@@ -68,14 +68,14 @@ class JsonConverter(HeaderConversion):
         self._decoders: Compiled[bytes, tuple[ConnectSchema | None, Convert | None]] = Compiled(
             self._decoder, capacity=capacity
         )
-        # The text in front of a topic's latest payload, and what it means.
+        # The text in front of a topic's latest payload, and its schema.
         self._latest: dict[str, tuple[bytes, ConnectSchema | None, Convert | None]] = {}
         self._content = self._fixed(settings["schema.content"])
 
     def from_connect_data(
         self, topic: str, headers: Sequence[Header], schema: ConnectSchema | None, value: object
     ) -> bytes | None:
-        """The JSON of a value; nothing only when there is neither schema nor value."""
+        """The JSON of a value; None only if there is neither schema nor value."""
         try:
             if schema is not None:
                 return self._encoders[schema](value)
@@ -93,7 +93,7 @@ class JsonConverter(HeaderConversion):
             ) from error
 
     def to_connect_data(self, topic: str, headers: Sequence[Header], data: bytes | None) -> Found:
-        """The schema and value of JSON."""
+        """The schema and value of JSON bytes."""
         if data is None:
             return None, None
         latest = self._latest.get(topic)
@@ -103,7 +103,7 @@ class JsonConverter(HeaderConversion):
                 payload = orjson.loads(data[len(prefix) : -1])
                 return schema, payload if decode is None else decode(payload)
             except (DataError, InexactNumber, orjson.JSONDecodeError):
-                pass  # slowly, and with words for what is wrong
+                pass  # the slow path, which raises a better error
         try:
             return self._decoded(topic, data)
         except DataError as error:
@@ -126,7 +126,7 @@ class JsonConverter(HeaderConversion):
     def to_connect_many(
         self, topic: str, data: Sequence[bytes | None]
     ) -> tuple[Sequence[ConnectSchema | None], Sequence[object]]:
-        """The schemas and values of many."""
+        """The schemas and values of many JSON values."""
         if data.count(None) == len(data):
             return [None] * len(data), [None] * len(data)
         latest = self._latest.get(topic)
@@ -139,7 +139,7 @@ class JsonConverter(HeaderConversion):
                     found = payloads if decode is None else list(map(decode, payloads))
                     return [schema] * len(data), found
             except (DataError, InexactNumber, orjson.JSONDecodeError):
-                pass  # one by one
+                pass  # converted one by one
         convert = self.to_connect_data
         schemas, values = zip(*[convert(topic, (), each) for each in data], strict=True)
         return schemas, values
@@ -154,7 +154,7 @@ class JsonConverter(HeaderConversion):
     def _decoder(self, schema_text: bytes) -> tuple[ConnectSchema | None, Convert | None]:
         try:
             schema = schema_of_json(orjson.loads(schema_text), self._options)
-        except InexactNumber:  # a default
+        except InexactNumber:  # in a default
             exact = json.loads(schema_text, parse_float=Decimal)
             schema = schema_of_json(exact, self._options)
         return schema, None if schema is None else decoding(schema, self._options).convert
@@ -195,7 +195,7 @@ class JsonConverter(HeaderConversion):
 
 
 def _schema_text(data: bytes, schema: object) -> bytes:
-    """The text of the schema, as it is in front of the payload if it is there."""
+    """The text of the schema, if it is in front of the payload."""
     text = data[len(_SCHEMA) : data.find(_PAYLOAD)]
     try:
         if data.startswith(_SCHEMA) and orjson.loads(text) == schema:
@@ -217,7 +217,7 @@ def _value(decode: Convert | None, payload: object, data: bytes, part: str = "")
 
 def _loads(data: bytes) -> object:
     if not data:
-        return None  # as Jackson has it
+        return None  # as Jackson
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -234,7 +234,7 @@ def _schemaless_json(value: object) -> bytes:
         if isinstance(error.__cause__, DataError):
             raise error.__cause__ from None
         return orjson.dumps(_exact(value), _schemaless, _PLAIN)  # keys that are not strings
-    # orjson writes null for numbers that JSON has not; where there is none, there are none.
+    # orjson writes null for NaN and infinities; without a null there is none of them.
     return orjson.dumps(_exact(value), _schemaless, _PLAIN) if b"null" in data else data
 
 

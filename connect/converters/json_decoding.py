@@ -1,6 +1,6 @@
 """JSON to values, as Kafka's JSON converter reads it.
 
-Where Jackson makes 0 of a text that should be a number, there is an error here.
+Jackson converts a string to 0 where a number is expected; here it is an error.
 """
 
 import struct
@@ -36,12 +36,12 @@ from connect.logical_values import (
     timestamp_of,
 )
 
-# Milliseconds of a time from 1970 to the year 9999.
+# Milliseconds from 1970 to the end of the year 9999.
 IN_CALENDAR = "type({0}) is int and 0 <= {0} < 253402300800000"
 
 
 class InexactNumber(Exception):
-    """A decimal number was read as a float: read the text again, exactly."""
+    """A decimal number was parsed as a float: the text must be parsed again, exactly."""
 
 
 _FLOATS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -50,7 +50,7 @@ _unpack_float = struct.Struct("<f").unpack
 
 
 def decoding(schema: ConnectSchema, options: PayloadOptions) -> Conversion:
-    """From what orjson read to values of a schema."""
+    """A function from orjson's values to values of a schema."""
     name = logical_name(schema)
     convert = _decode_logical(schema, name) if name else _decode_present(schema, options)
     null = _null_when_decoded(schema, options)
@@ -72,7 +72,7 @@ def _null_when_decoded(schema: ConnectSchema, options: PayloadOptions) -> Callab
 
 
 def node_type(value: object) -> str:
-    """What Jackson calls a JSON value."""
+    """Jackson's name for the type of a JSON value."""
     match value:
         case None:
             return "NULL"
@@ -249,7 +249,7 @@ def _decode_union(schema: ConnectSchema, options: PayloadOptions) -> Convert:
 
 
 def _may_be(schema: ConnectSchema, value: object) -> bool:
-    """Whether JSON looks like a value of the schema; objects have no other fields."""
+    """Whether a JSON value matches a schema; objects must not have other fields."""
     match value:
         case bool():
             return schema.type is Type.BOOLEAN

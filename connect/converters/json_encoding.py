@@ -1,9 +1,9 @@
-"""Values to JSON, as Kafka's JSON converter writes them.
+"""Values to JSON, as in Kafka's JSON converter.
 
 INT, FLOAT   number; NaN and infinities are strings    BYTES      base64 string
 STRUCT       object                                    ARRAY      array
-MAP          object; array of [key, value] when keys are no STRING
-Decimal      text of base64 or number                  Date       days since 1970
+MAP          object; array of [key, value] if keys are not STRING
+Decimal      base64 string or number                  Date       days since 1970
 Time         milliseconds since midnight               Timestamp  milliseconds since 1970
 """
 
@@ -30,7 +30,7 @@ from connect.logical_values import NUMBERED, decimal_bytes, logical_name, scale_
 
 
 def encoding(schema: ConnectSchema, options: PayloadOptions) -> Conversion:
-    """From values of a schema to what orjson writes."""
+    """A function from values of a schema to values that orjson writes."""
     name = logical_name(schema)
     convert = _encode_logical(schema, name, options) if name else _encode_present(schema, options)
     null = _null_when_encoded(schema, convert, options)
@@ -88,10 +88,11 @@ def _encode_float64(value: object) -> object:
 
 def _encode_float32(value: object) -> object:
     packed = float32_bytes(value)
-    assert isinstance(value, float), "others have no such bytes"
+    assert isinstance(value, float), "only floats are converted"
     if not isfinite(value):
         return _float_text(value)
-    # The shortest digits that mean this number, as Java writes them: 1.1, not 1.100000023841858.
+    # The shortest digits that identify this number, as Java writes them: 1.1, not
+    # 1.100000023841858.
     for digits in range(6, 9):
         short = float(f"{value:.{digits}g}")
         if float32_bytes(short) == packed:

@@ -1,4 +1,4 @@
-"""Schemas as Kafka's JSON converter writes them beside the payload.
+"""Schemas as Kafka's JSON converter writes them in messages.
 
     {"type": "struct", "fields": [{"type": "int32", "optional": false, "field": "id"}],
      "optional": false, "name": "customer", "version": 1, "doc": "...", "parameters": {}}
@@ -18,7 +18,7 @@ _TYPES = {kind.value: kind for kind in Type}
 
 
 def schema_to_json(schema: ConnectSchema | None, options: PayloadOptions) -> object:
-    """The JSON value of a schema; null stands for none."""
+    """The JSON value of a schema; null for no schema."""
     if schema is None:
         return None
     found: dict[str, object] = {"type": schema.type.value}
@@ -47,9 +47,9 @@ def _field_to_json(field: Field, options: PayloadOptions) -> object:
 
 
 def schema_of_json(given: object, options: PayloadOptions) -> ConnectSchema | None:
-    """The schema of a JSON value; DataError, in Kafka's words, when it is none.
+    """The schema of a JSON value; DataError, with Kafka's message, if it is invalid.
 
-    InexactNumber asks for the same value again, read without floats.
+    InexactNumber means that the value must be parsed again without floats.
     """
     if given is None:
         return None

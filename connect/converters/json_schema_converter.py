@@ -1,4 +1,4 @@
-"""JsonSchemaConverter: JSON whose schemas a registry keeps, as Confluent's converter has it."""
+"""JsonSchemaConverter: JSON with schemas in a registry, as Confluent's converter."""
 
 import json
 from decimal import Decimal
@@ -22,17 +22,17 @@ from connect.errors import DataError
 
 
 class JsonSchemaFormat(SchemaFormat):
-    """JSON behind the id of its schema."""
+    """JSON with the id of its schema as prefix."""
 
     def __init__(self, options: JsonSchemaOptions) -> None:
         self._options = options
 
     def registered(self, schema: ConnectSchema) -> Schema:
-        """The JSON Schema of a schema of Connect."""
+        """The JSON Schema for a schema of Connect."""
         return Schema(write_json(json_of(schema, self._options)), SchemaKind.JSON)
 
     def encoder(self, schema: ConnectSchema, written: ParsedSchema, prefix: bytes) -> Encode:
-        """From values to bytes; the registered schema says nothing about those."""
+        """A function from values to bytes; the registered schema does not affect them."""
         convert, dumps = encoding(schema, self._options.payload).convert, orjson.dumps
 
         def encode(value: object) -> bytes:
@@ -44,7 +44,7 @@ class JsonSchemaFormat(SchemaFormat):
         return encode
 
     def decoder(self, written: ParsedSchema, data: bytes, version: int | None) -> Decoder:
-        """From bytes to values."""
+        """A function from bytes to values."""
         schema = connect_of(cast(JsonSchema, written), self._options, version)
         convert, loads = decoding(schema, self._options.payload).convert, orjson.loads
 
@@ -77,7 +77,7 @@ _DEFINITION = registry_definition(_FLAGS).define(
 
 
 class JsonSchemaConverter(RegistryConverter):
-    """Keys and values as JSON, whose schemas a registry keeps."""
+    """Keys and values as JSON, with schemas in a registry."""
 
     kind: ClassVar[SchemaKind] = SchemaKind.JSON
     label: ClassVar[str] = "JSON Schema"
@@ -85,7 +85,7 @@ class JsonSchemaConverter(RegistryConverter):
     definition: ClassVar[ConfigDef] = _DEFINITION
 
     def format(self, settings: RegistrySettings) -> SchemaFormat:
-        """What the settings make of the mapping."""
+        """The format with these settings."""
         numeric = str(settings.values["decimal.format"]).upper() == "NUMERIC"
         return JsonSchemaFormat(
             JsonSchemaOptions(

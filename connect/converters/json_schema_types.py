@@ -1,15 +1,15 @@
-"""Schemas of Connect as JSON Schemas, and JSON Schemas as Connect's, as Confluent maps them.
+"""Conversion of Connect's schemas to JSON Schema and back, as in Confluent's converter.
 
 INT8 to INT64      integer with "connect.type"         ARRAY     array
 FLOAT32, FLOAT64   number with "connect.type"          STRUCT    object with properties
 BOOLEAN            boolean                             MAP       object with additionalProperties;
 STRING             string; enum with parameters                  array of objects of key and value
-BYTES              string with "connect.type"                    where keys are no STRING
+BYTES              string with "connect.type"                    if keys are not STRING
 Decimal            number with "connect.type" bytes    optional  oneOf with null
 
-"connect.index" keeps the places of fields, as properties have no order; titles are names. A choice
-of several types is a struct with a field for each. What others wrote has fewer words: then integer
-is INT64 and number is FLOAT64.
+"connect.index" stores the order of fields, since properties have no order; titles are names. A
+choice of several types is a struct with a field for each. Schemas of other tools have fewer
+properties: then integer is INT64 and number is FLOAT64.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def json_of(schema: ConnectSchema, options: JsonSchemaOptions) -> dict[str, obje
 
 
 class _ToJson:
-    """One schema on its way to JSON Schema."""
+    """Converts one schema to JSON Schema."""
 
     def __init__(self, options: JsonSchemaOptions) -> None:
         self._options = options
@@ -152,12 +152,12 @@ def _string(schema: ConnectSchema) -> dict[str, object]:
 def connect_of(
     schema: JsonSchema, options: JsonSchemaOptions, version: int | None = None
 ) -> ConnectSchema:
-    """The schema of Connect for a JSON Schema; the version is the registry's."""
+    """The schema of Connect for a JSON Schema; `version` is its version in the registry."""
     return _ToConnect(schema, options).type(schema.documents.root, version=version)
 
 
 class _ToConnect:
-    """One schema on its way from JSON Schema."""
+    """Converts one schema from JSON Schema."""
 
     def __init__(self, schema: JsonSchema, options: JsonSchemaOptions) -> None:
         self._documents = schema.documents
@@ -219,7 +219,7 @@ class _ToConnect:
         return self._described(made, given, optional, version)
 
     def _all_of(self, place: Subschema, optional: bool, version: int | None) -> ConnectSchema:
-        """Objects are put together; of other types the one that says most is taken."""
+        """Objects are merged; of other types, the one with the most properties is used."""
         given = place.schema
         assert isinstance(given, dict), "it has an allOf"
         properties: dict[str, Subschema] = {}
@@ -296,7 +296,7 @@ class _ToConnect:
 
     def _struct(self, properties: Mapping[str, Subschema], required: set[str]) -> ConnectSchema:
         places = {name: _index(each.schema) for name, each in properties.items()}
-        # Those without a place come after those before them, as they are written.
+        # Properties without an index follow the others, in their written order.
         ordered = sorted(
             properties, key=lambda name: place if (place := places[name]) is not None else 1 << 31
         )
@@ -326,7 +326,7 @@ class _ToConnect:
         try:
             default = decoding(schema, self._options.payload).convert(given["default"])
         except (DataError, InexactNumber):
-            return schema  # a default that is wrong is none
+            return schema  # an invalid default is ignored
         return schema.with_(default=default)
 
 
@@ -342,7 +342,7 @@ def _kind_of(given: Json) -> object:
 
 
 def _choice(given: Json) -> list[object] | None:
-    """The types of which a value has one."""
+    """The alternatives of a choice."""
     for word in ("oneOf", "anyOf"):
         found = given.get(word)
         if isinstance(found, list) and found:

@@ -1,4 +1,4 @@
-"""What settings change about JSON, and what both directions know of it."""
+"""The settings that affect JSON payloads, for both directions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from connect.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class PayloadOptions:
-    """How decimals and maps are written, and whether a null stands for its schema's default.
+    """How decimals and maps are written, and whether null is replaced with the schema's default.
 
-    Entries of a map whose keys are not strings are pairs, or objects of "key" and "value". A struct
-    of the union's name stands for the one value that it has.
+    Entries of a map whose keys are not strings are pairs, or objects with "key" and "value". A
+    struct with the union's name represents its one value.
     """
 
     numeric_decimals: bool = False
@@ -22,14 +22,14 @@ class PayloadOptions:
     union_name: str = ""
 
     def is_object(self, schema: ConnectSchema) -> bool:
-        """Whether a map is an object, because its keys are strings."""
+        """Whether a map is a JSON object, because its keys are strings."""
         keys = schema.key_schema
         if keys is None:
             return True
         return keys.type is Type.STRING and not (self.entries_as_objects and keys.optional)
 
     def is_union(self, schema: ConnectSchema) -> bool:
-        """Whether a struct stands for the one value that it has."""
+        """Whether a struct represents its one value."""
         return bool(self.union_name) and schema.name == self.union_name
 
 
@@ -48,7 +48,7 @@ UNCHANGED = frozenset(
 
 
 def or_null(convert: Convert, null: Callable[[], object]) -> Convert:
-    """The same function, with what null becomes."""
+    """The same function, with the conversion of null."""
     return lambda value: null() if value is None else convert(value)
 
 
@@ -57,7 +57,7 @@ def element_of(
     options: PayloadOptions,
     make: Callable[[ConnectSchema, PayloadOptions], Conversion],
 ) -> Conversion:
-    """What is done with the elements of an array or map."""
+    """The conversion of the elements of an array or map."""
     if schema is not None:
         return make(schema, options)
 

@@ -57,11 +57,11 @@ class StringConverter(HeaderConversion):
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows."""
+        """The definition of its settings."""
         return cls._SETTINGS
 
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
-        """Takes its settings."""
+        """Configures it."""
         self._encoding = str(parse_settings(self._SETTINGS, config, is_key)["converter.encoding"])
         try:
             "".encode(self._encoding)
@@ -74,7 +74,7 @@ class StringConverter(HeaderConversion):
     def from_connect_data(
         self, topic: str, headers: Sequence[Header], schema: ConnectSchema | None, value: object
     ) -> bytes | None:
-        """The bytes of a text."""
+        """The bytes of a string."""
         if value is None:
             return None
         if isinstance(value, bytes):
@@ -91,7 +91,7 @@ class StringConverter(HeaderConversion):
             ) from error
 
     def to_connect_data(self, topic: str, headers: Sequence[Header], data: bytes | None) -> Found:
-        """The text of bytes."""
+        """The string of bytes."""
         if data is None:
             return OPTIONAL_STRING, None
         try:
@@ -127,17 +127,17 @@ class StringConverter(HeaderConversion):
 
 
 class ByteArrayConverter(HeaderConversion):
-    """Bytes as they are."""
+    """Bytes, unchanged."""
 
     _SETTINGS: ClassVar[ConfigDef] = converter_settings()
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows."""
+        """The definition of its settings."""
         return cls._SETTINGS
 
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
-        """Takes its settings."""
+        """Configures it."""
 
     def from_connect_data(
         self, topic: str, headers: Sequence[Header], schema: ConnectSchema | None, value: object
@@ -180,20 +180,20 @@ class ByteArrayConverter(HeaderConversion):
 
 
 class _SerdeConverter(HeaderConversion):
-    """Values of one type, by the serde of that type."""
+    """Values of one type, converted by a serde."""
 
     kind: ClassVar[str]
     schema: ClassVar[ConnectSchema]
-    serde: ClassVar[Serde[Any]]  # Any: it checks the types of values itself
+    serde: ClassVar[Serde[Any]]  # Any: it checks the types of values
     _SETTINGS: ClassVar[ConfigDef] = converter_settings()
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows."""
+        """The definition of its settings."""
         return cls._SETTINGS
 
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
-        """Takes its settings."""
+        """Configures it."""
         parse_settings(self._SETTINGS, config, is_key)
 
     def from_connect_data(

@@ -1,4 +1,4 @@
-"""ProtobufConverter: Protobuf whose schemas a registry keeps, as Confluent's converter has it."""
+"""ProtobufConverter: Protobuf with schemas in a registry, as Confluent's converter."""
 
 from typing import ClassVar, cast
 
@@ -18,17 +18,17 @@ from connect.errors import DataError
 
 
 class ProtobufFormat(SchemaFormat):
-    """Protobuf messages behind the id of their schema and their place in it."""
+    """Protobuf messages with the id of their schema and their message indexes."""
 
     def __init__(self, options: ProtobufOptions) -> None:
         self._options = options
 
     def registered(self, schema: ConnectSchema) -> Schema:
-        """The .proto file of a schema of Connect."""
+        """The .proto file for a schema of Connect."""
         return Schema(proto_of(schema, self._options).text, SchemaKind.PROTOBUF)
 
     def encoder(self, schema: ConnectSchema, written: ParsedSchema, prefix: bytes) -> Encode:
-        """From values to bytes."""
+        """A function from values to bytes."""
         parsed = cast(ProtobufSchema, written)
         wanted = proto_of(schema, self._options).message
         name = wanted if wanted in parsed.message_names else parsed.default_message
@@ -48,7 +48,7 @@ class ProtobufFormat(SchemaFormat):
         return encode
 
     def decoder(self, written: ParsedSchema, data: bytes, version: int | None) -> Decoder:
-        """From bytes to values."""
+        """A function from bytes to values."""
         parsed = cast(ProtobufSchema, written)
         indexes, end = read_indexes("", data)
         made = parsed.message_class(indexes)
@@ -93,7 +93,7 @@ _FLAGS = (
 
 
 class ProtobufConverter(RegistryConverter):
-    """Keys and values as Protobuf, whose schemas a registry keeps."""
+    """Keys and values as Protobuf, with schemas in a registry."""
 
     kind: ClassVar[SchemaKind] = SchemaKind.PROTOBUF
     label: ClassVar[str] = "Protobuf"
@@ -101,7 +101,7 @@ class ProtobufConverter(RegistryConverter):
     definition: ClassVar[ConfigDef] = registry_definition(_FLAGS)
 
     def format(self, settings: RegistrySettings) -> SchemaFormat:
-        """What the settings make of the mapping."""
+        """The format with these settings."""
         return ProtobufFormat(
             ProtobufOptions(
                 enhanced=settings.is_on("enhanced.protobuf.schema.support"),

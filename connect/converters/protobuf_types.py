@@ -1,6 +1,6 @@
-"""Schemas of Connect as .proto files, and messages as Connect's schemas, as Confluent maps them.
+"""Conversion of Connect's schemas to .proto files and back, as in Confluent's converter.
 
-INT8 to INT32   int32; the narrow ones have a parameter   Decimal     confluent.type.Decimal
+INT8 to INT32   int32; the smaller ones have a parameter   Decimal     confluent.type.Decimal
 INT64           int64                                     Date        google.type.Date
 FLOAT32, 64     float, double                             Time        google.type.TimeOfDay
 BOOLEAN         bool                                      Timestamp   google.protobuf.Timestamp
@@ -8,9 +8,9 @@ STRING          string; enum with parameters              STRUCT      message
 BYTES           bytes                                     ARRAY       repeated field
 MAP             repeated message of key and value         union       oneof
 
-A field that is null is not set. When it is read it has its default, unless it is declared optional
-or is a wrapper of Google's, as settings have it. All of Connect's fields are optional then, and
-keep their numbers in a parameter. A primitive alone is one of Google's wrappers.
+A null field is not set. When it is read it has its default, unless it is declared optional or is
+one of Google's wrappers, depending on settings. All of Connect's fields are optional then, and
+their numbers are stored in a parameter. A primitive value is one of Google's wrappers.
 """
 
 import base64
@@ -105,7 +105,7 @@ class ProtobufOptions:
 
 @dataclass(frozen=True, slots=True)
 class ProtoFile:
-    """The text of a .proto file, and the full name of the message that is meant."""
+    """The text of a .proto file, and the full name of its message."""
 
     text: str
     message: str
@@ -137,12 +137,12 @@ def _wrappers_text() -> str:
 
 
 def is_union(schema: ConnectSchema) -> bool:
-    """Whether a struct stands for a oneof."""
+    """Whether a struct represents a oneof."""
     return schema.type is Type.STRUCT and (schema.name or "").startswith(UNION)
 
 
 class _Writer:
-    """Writes messages; counts the names it gives, and notes what it needs."""
+    """Writes messages; numbers the generated names, and collects imports."""
 
     def __init__(self, options: ProtobufOptions) -> None:
         self.options = options

@@ -1,11 +1,11 @@
-"""RegistryConverter: values behind the id of a schema that a registry keeps, as Confluent has them.
+"""RegistryConverter: values with the id of a schema in a registry, in Confluent's format.
 
     byte 0         0
     bytes 1 to 4   the schema's id, big-endian
-    the rest       the value; Protobuf has the place of its message in front of it
+    the rest       the value; in Protobuf, the indexes of the message are before it
 
-What is done with a schema is prepared once: for the schema of each record that is written, and for
-the id of each record that is read.
+Encoders and decoders are created once: for the schema of written records, and for the id of read
+records.
 """
 
 import struct
@@ -42,7 +42,7 @@ _WRONG_BYTES = (
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """What was prepared to read bytes; `front` are the bytes before the value, id and all."""
+    """A function that decodes bytes; `front` are the bytes before the value, including the id."""
 
     front: bytes
     schema: ConnectSchema | None
@@ -50,7 +50,7 @@ class Decoder:
 
 
 class SchemaFormat(ABC):
-    """What one language of schemas does; SchemaError or DataError when it cannot."""
+    """The functions of one schema language; SchemaError or DataError if they fail."""
 
     @abstractmethod
     def registered(self, schema: ConnectSchema) -> Schema:
@@ -58,37 +58,37 @@ class SchemaFormat(ABC):
 
     @abstractmethod
     def encoder(self, schema: ConnectSchema, written: ParsedSchema, prefix: bytes) -> Encode:
-        """From values to bytes, by the registered schema."""
+        """A function from values to bytes, by the registered schema."""
 
     @abstractmethod
     def decoder(self, written: ParsedSchema, data: bytes, version: int | None) -> Decoder:
-        """From bytes like these to values; the version is the schema's in its subject."""
+        """A function from bytes to values; `version` is the schema's version in its subject."""
 
 
 class RegistryConverter(ABC):
-    """A converter that keeps its schemas in a registry."""
+    """A converter with schemas in a registry."""
 
     kind: ClassVar[SchemaKind]
     label: ClassVar[str]
     names_hint: ClassVar[str] = ""
-    null_has_bytes: ClassVar[bool] = False  # where it has a schema
+    null_has_bytes: ClassVar[bool] = False  # if it has a schema
     definition: ClassVar[ConfigDef]
 
     def __init__(self, registry: SchemaRegistry | None = None) -> None:
-        """The registry is the one of the settings unless it is given."""
+        """The default registry is that of the settings."""
         self._given = registry
 
     @abstractmethod
     def format(self, settings: RegistrySettings) -> SchemaFormat:
-        """What the settings make of the format."""
+        """The format with these settings."""
 
     @classmethod
     def config(cls) -> ConfigDef:
-        """The settings it knows."""
+        """The definition of its settings."""
         return cls.definition
 
     def configure(self, config: Mapping[str, object], is_key: bool) -> None:
-        """Takes its settings; nothing is asked of the registry yet."""
+        """Configures it; no request is sent to the registry yet."""
         if self._given is not None:
             config = {"schema.registry.url": "given", **config}
         settings = parse_registry_settings(self.definition, config, is_key)
@@ -105,9 +105,9 @@ class RegistryConverter(ABC):
         capacity = settings.number("schemas.cache.config")
         self._registered = Compiled(self._format.registered, capacity=capacity)
         self._encoders = Compiled(self._open_encoder, capacity=capacity)
-        # The id belongs to the key: the latest schema may be another one with the next record.
+        # The id is part of the key: the latest schema may change with the next record.
         self._latest_encoders = Compiled(self._open_latest_encoder, capacity=capacity)
-        # By topic and id; Protobuf has several messages in one schema.
+        # By topic and id; a Protobuf schema may have several messages.
         self._decoders: dict[tuple[str, bytes], tuple[Decoder, ...]] = {}
         self._capacity = capacity
 
@@ -167,7 +167,7 @@ class RegistryConverter(ABC):
         return opened
 
     def _version(self, topic: str, data: bytes, written: ParsedSchema) -> int | None:
-        """The version of a schema in its subject, which Connect's schema takes over."""
+        """The version of a schema in its subject, which becomes that of Connect's schema."""
         registry = self._subjects.registry
         try:
             subject = self._subjects.subject_of(topic, written.record_name())
@@ -188,7 +188,7 @@ class RegistryConverter(ABC):
             )
         if isinstance(error, DataError):
             return DataError(message, at=error.at, hint=error.hint)
-        # The hints of other errors are for those who use serdes themselves.
+        # The hints of other errors are for users of serdes.
         writing = what.startswith("serialize")
         if isinstance(error, SchemaError):
             return DataError(message, hint=self.names_hint if writing else "")

@@ -1,4 +1,4 @@
-"""The settings of converters that keep their schemas in a registry, and the registry they name."""
+"""The settings of converters with schemas in a registry, and their registry."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -83,18 +83,18 @@ def registry_definition(
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """What was set."""
+    """The values of the settings."""
 
     values: Mapping[str, object]
     is_key: bool
     subject: SubjectStrategy
 
     def is_on(self, name: str) -> bool:
-        """Whether a setting that is true or false is true."""
+        """Whether a boolean setting is true."""
         return self.values[name] is True
 
     def number(self, name: str) -> int:
-        """A setting that is a number."""
+        """The value of an integer setting."""
         value = self.values[name]
         assert isinstance(value, int), "its definition says so"
         return value
@@ -104,7 +104,7 @@ def parse_registry_settings(
     definition: ConfigDef, config: Mapping[str, object], is_key: bool
 ) -> RegistrySettings:
     """The settings of a converter of keys or values."""
-    # Confluent's older name of the same setting.
+    # Confluent's older name for the same setting.
     old = config.get("schema.registry.basic.auth.user.info")
     config = {**config, "basic.auth.user.info": old} if old else config
     values = parse_settings(definition, config, is_key)
@@ -123,7 +123,7 @@ _opening = concurrency.Lock()
 
 
 def open_registry(settings: RegistrySettings, given: SchemaRegistry | None) -> CachedRegistry:
-    """The registry of the settings; converters with equal settings share what it said."""
+    """The registry of the settings; converters with equal settings share its cache."""
     if given is not None:
         return CachedRegistry.of(given)
     values = settings.values
@@ -142,7 +142,7 @@ def open_registry(settings: RegistrySettings, given: SchemaRegistry | None) -> C
             addresses = [_without_user(str(url)) for url in urls]
             http = HttpSchemaRegistry(addresses, auth=auth, certificates=trusted)
             found = _open[key] = CachedRegistry(http)
-            finalize(found, http.close)  # when the last converter is gone
+            finalize(found, http.close)  # when the last converter is garbage collected
     return found
 
 

@@ -1,4 +1,4 @@
-"""Names that a format has not, made valid as Confluent's converters make them."""
+"""Names that a format does not allow, changed as in Confluent's converters."""
 
 import re
 from urllib.parse import quote_plus
@@ -7,7 +7,7 @@ _INVALID = re.compile(r"[^A-Za-z0-9_]")
 
 
 def scrubbed(name: str, *, underline_first: bool = True) -> str:
-    """A name of which only letters, digits and underlines are left, and what it was can be seen."""
+    """A name of letters, digits and underscores; other characters are escaped."""
     encoded = quote_plus(name, safe="*").replace("~", "%7E")
     first = encoded[:1]
     if not (first.isascii() and first.isalpha()) and not (underline_first and first == "_"):

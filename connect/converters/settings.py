@@ -1,4 +1,4 @@
-"""What converters have in common: the setting that says what they convert, and headers."""
+"""Common parts of converters: the setting converter.type, and headers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -27,12 +27,12 @@ def converter_settings() -> ConfigDef:
 def parse_settings(
     definition: ConfigDef, config: Mapping[str, object], is_key: bool
 ) -> dict[str, object]:
-    """A converter's settings, with what it converts."""
+    """A converter's settings, including whether it converts keys or values."""
     return definition.parse({_TYPE: "key" if is_key else "value", **config})
 
 
 def all_are(kind: type, values: Sequence[object]) -> bool:
-    """Whether all values are of exactly this type; of none that is not so."""
+    """Whether all values have exactly this type; False for no values."""
     return set(map(type, values)) == {kind}
 
 
@@ -47,7 +47,7 @@ class _Converts(Protocol):
 
 
 class HeaderConversion:
-    """A converter whose headers are converted as its values are."""
+    """A converter whose headers are converted like its values."""
 
     def from_connect_header(
         self: _Converts, topic: str, key: str, schema: ConnectSchema | None, value: object

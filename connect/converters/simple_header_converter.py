@@ -9,7 +9,7 @@ from connect.value_strings import text_of_value, value_of_text
 
 
 class SimpleHeaderConverter:
-    """The header converter that a worker has unless another is set."""
+    """The default header converter of a worker."""
 
     @classmethod
     def config(cls) -> ConfigDef:
@@ -22,11 +22,11 @@ class SimpleHeaderConverter:
     def from_connect_header(
         self, topic: str, key: str, schema: ConnectSchema | None, value: object
     ) -> bytes | None:
-        """The text of a header's value."""
+        """The string of a header's value."""
         return None if value is None else text_of_value(value).encode()
 
     def to_connect_header(self, topic: str, key: str, data: bytes | None) -> Found:
-        """What a header's text stands for; bytes that are no text stay bytes."""
+        """The value of a header's string; bytes that are not text are returned unchanged."""
         if data is None:
             return None, None
         try:

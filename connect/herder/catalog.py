@@ -82,5 +82,5 @@ class PluginCatalog:
 
 
 def _short(name: str) -> str:
-    """A connector's name in a path: without packages and without its last word."""
+    """A connector's name in a path: without package and suffix."""
     return name.removesuffix("Connector") or name

@@ -1,6 +1,6 @@
 """Kafka Connect's REST API: one table of routes.
 
-GET  /connectors                    names; ?expand=info&expand=status      POST makes one
+GET  /connectors                    names; ?expand=info&expand=status      POST creates one
 GET  /connectors/{c}                DELETE
 GET  /connectors/{c}/config         PUT, PATCH
 GET  /connectors/{c}/status  /tasks  /tasks/{n}/status  /topics
@@ -31,7 +31,7 @@ from connect.rest.replies import error_reply
 
 # Requests may wait for connectors, which are user code: a few slow ones must not block others.
 THREADS_MAX = 200
-# Answered while the worker is still starting.
+# Available while the worker is still starting.
 ALWAYS = ("/", "/health", "/metrics")
 STARTED = "Worker has completed startup and is ready to handle requests."
 STARTING = "Worker is still starting up."

@@ -1,6 +1,6 @@
 """ConnectRequest: one request, parsed and limited in size.
 
-Values of settings may be numbers and booleans: they become strings as they are written, 1.50 as
+Values of settings may be numbers and booleans: they are converted to strings unchanged, 1.50 as
 "1.50". A boolean in the query is true for "true" in any case, and false for everything else.
 """
 
@@ -19,12 +19,12 @@ INT_DIGITS_MAX = 10
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 BODY_BYTES_MAX = 1_000_000  # below the default limit of brokers for one batch
-# Requests without a body may have any type: several are only a verb and a path.
+# Requests without a body may have any type: several consist only of a method and a path.
 JSON_BODY = Body(BODY_BYTES_MAX, frozenset({"application/json"}), empty_of_any_type=True)
 
 
 class _Number(str):
-    """A number as it is written."""
+    """A number in its written form."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class CreateRequest:
 
 
 class ConnectRequest(RestRequest):
-    """One request: the variables of its path, its query, its body, where it was sent to."""
+    """One request: the variables of its path, its query, its body, its URL."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class ConnectRequest(RestRequest):
 
     @property
     def connector(self) -> str:
-        """The connector in the path, decoded; there may be slashes in it."""
+        """The connector in the path, decoded; it may contain slashes."""
         return self.variable("connector")
 
     @property
@@ -68,7 +68,7 @@ class ConnectRequest(RestRequest):
     # --- body -------------------------------------------------------------------------------
 
     def config(self) -> NullableConfig:
-        """The body as settings; null is kept, for the herder to refuse or to remove one."""
+        """The body as settings; null is kept: the herder refuses it, or removes the setting."""
         return _config(self._object(), "the body")
 
     def create_request(self) -> CreateRequest:
@@ -110,7 +110,7 @@ class ConnectRequest(RestRequest):
         """The body, which must be a JSON object."""
         if not self.body.strip():
             raise BadRequest("the request has no body, it must be a JSON object")
-        self.json_object()  # refuses invalid JSON strictly; json keeps numbers as they are written
+        self.json_object()  # refuses invalid JSON strictly; json keeps the written form of numbers
         try:
             content = json.loads(self.body, parse_int=_Number, parse_float=_Number)
         except (ValueError, RecursionError) as error:
@@ -118,7 +118,7 @@ class ConnectRequest(RestRequest):
         return _mapping(content, "the body")
 
 
-# A row of the table of Kafka Connect's REST API.
+# A row of the routes of Kafka Connect's REST API.
 ConnectRoute = Route[Herder, ConnectRequest]
 
 

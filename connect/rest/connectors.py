@@ -1,4 +1,4 @@
-"""/connectors: making, changing, watching and deleting connectors."""
+"""/connectors: creating, changing, describing and deleting connectors."""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -35,7 +35,7 @@ def _expanded(herder: Herder, name: str, request: ConnectRequest) -> Json:
             elif part == "status":
                 found["status"] = status_json(herder.status(name))
     except NotFound:
-        pass  # it has just been made, or has just gone
+        pass  # it has just been created or deleted
     return found
 
 
@@ -64,7 +64,7 @@ def _patch_config(herder: Herder, request: ConnectRequest) -> Reply:
 
 
 def _named(name: str, config: NullableConfig) -> NullableConfig:
-    """The configuration with its connector's name, which it must not contradict."""
+    """The configuration with its connector's name, which must not contradict it."""
     given = config.get("name")
     if given is not None and given != name:
         raise BadRequest(

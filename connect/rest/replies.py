@@ -1,7 +1,7 @@
-"""What is replied: the objects of the interface, and errors with their statuses.
+"""The responses: JSON objects of the API, and errors with their status codes.
 
-Kafka Connect answers 500 to many client errors, such as a body that is not valid JSON. Here
-every mistake of a client is a 4xx; the words are Kafka's where it has any.
+Kafka Connect returns 500 for many client errors, such as a body that is not valid JSON. Here every
+client error is a 4xx; the messages are Kafka's if it has any.
 """
 
 import logging
@@ -39,7 +39,7 @@ NO_CONTENT = Reply(status=204)
 
 
 def error_reply(error: Exception) -> Reply:
-    """The reply to a request that failed; unexpected errors are logged, but not sent."""
+    """The response to a failed request; unexpected errors are logged, but not returned."""
     status, message = _status_and_message(error)
     return Reply({"error_code": status, "message": message}, status)
 
@@ -73,7 +73,7 @@ def _status(error: MillstreamError) -> int:
 
 
 def task_json(task: TaskId) -> Json:
-    """Which task."""
+    """The id of a task."""
     return {"connector": task.connector, "task": task.task}
 
 

@@ -1,1 +1,1 @@
-"""Runs connectors and tasks, each in a thread of its own."""
+"""Runs connectors and tasks, each in its own thread."""

@@ -21,17 +21,17 @@ AppMaker = Callable[[Target], StreamsApp]
 
 
 def load(text: str) -> object:
-    """The object `module:name`; the working directory is searched first."""
+    """Load the object `module:name`; the working directory is searched first."""
     module_name, colon, name = text.partition(":")
     if not colon or not module_name or not name:
         raise click.UsageError(f'"{text}" is not MODULE:NAME')
     search_working_directory()
-    found: object = _guarded(f'module "{module_name}"', lambda: _import(module_name))
+    loaded: object = _call_user_code(f'module "{module_name}"', lambda: _import(module_name))
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(loaded, part):
             raise click.UsageError(f'module "{module_name}" has no "{name}"')
-        found = getattr(found, part)
-    return found
+        loaded = getattr(loaded, part)
+    return loaded
 
 
 def _import(name: str) -> object:
@@ -43,7 +43,7 @@ def _import(name: str) -> object:
         raise click.UsageError(f'no module named "{name}"') from None
 
 
-def _guarded(what: str, run: Callable[[], T]) -> T:
+def _call_user_code(description: str, run: Callable[[], T]) -> T:
     """Run user code; an error is reported with its location."""
     try:
         return run()
@@ -54,14 +54,14 @@ def _guarded(what: str, run: Callable[[], T]) -> T:
         if isinstance(error, SyntaxError):
             at = f"{error.filename}:{error.lineno}"
         raise StreamsError(
-            f"{what} failed: {type(error).__name__}: {error}",
+            f"{description} failed: {type(error).__name__}: {error}",
             at=at,
             hint="correct it and run the command again",
         ) from error
 
 
 def load_topology(text: str) -> Topology:
-    """The topology that `module:name` is or returns."""
+    """Load a topology: `module:name` is a topology, or a function that returns one."""
     topology = _topology_of(text, load(text))
     if topology is None:
         raise click.UsageError(
@@ -71,24 +71,24 @@ def load_topology(text: str) -> Topology:
 
 
 def load_app(text: str, application_id: str, settings: dict[str, str]) -> AppMaker:
-    """A factory of the application; `module:name` is its topology or its factory.
+    """Load a factory of the application; `module:name` is its topology or its factory.
 
     A factory is called as `factory(application_id=..., broker=..., **settings)`. Errors that
     do not depend on the broker are raised here.
     """
-    found = load(text)
-    topology = _topology_of(text, found)
-    if topology is None and not callable(found):
+    loaded = load(text)
+    topology = _topology_of(text, loaded)
+    if topology is None and not callable(loaded):
         raise _no_application(text)
     StreamsConfig.of(application_id=application_id, **settings)
 
     def make(broker: Target) -> StreamsApp:
-        # Any setting may be given, so none has a type here.
+        # Settings are strings here; StreamsApp converts them.
         if topology is not None:
             return StreamsApp(topology, application_id=application_id, broker=broker, **settings)  # type: ignore[arg-type]
-        assert callable(found)
-        app: object = _guarded(
-            f'"{text}"', lambda: found(application_id=application_id, broker=broker, **settings)
+        assert callable(loaded)
+        app: object = _call_user_code(
+            f'"{text}"', lambda: loaded(application_id=application_id, broker=broker, **settings)
         )
         if not isinstance(app, StreamsApp):
             raise _no_application(text)
@@ -104,12 +104,12 @@ def _no_application(text: str) -> click.UsageError:
     )
 
 
-def _topology_of(text: str, found: object) -> Topology | None:
-    if callable(found) and not _needs_arguments(found):
-        found = _guarded(f'"{text}"', found)
-    if isinstance(found, StreamsBuilder):
-        return found.build()
-    return found if isinstance(found, Topology) else None
+def _topology_of(text: str, loaded: object) -> Topology | None:
+    if callable(loaded) and not _needs_arguments(loaded):
+        loaded = _call_user_code(f'"{text}"', loaded)
+    if isinstance(loaded, StreamsBuilder):
+        return loaded.build()
+    return loaded if isinstance(loaded, Topology) else None
 
 
 def _needs_arguments(function: object) -> bool:

@@ -42,8 +42,8 @@ def broker(
     if data_dir is not None:
         properties["log.dirs"] = data_dir
     if host is not None or port is not None:
-        chosen = DEFAULT_PORT if port is None else port
-        properties["listeners"] = f"PLAINTEXT://{host or DEFAULT_HOST}:{chosen}"
+        listen_port = DEFAULT_PORT if port is None else port
+        properties["listeners"] = f"PLAINTEXT://{host or DEFAULT_HOST}:{listen_port}"
     if metrics_port is not None:
         properties["metrics.port"] = str(metrics_port)
     serve(BrokerConfig.from_properties({**properties, **key_values(settings)}))

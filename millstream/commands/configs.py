@@ -54,7 +54,7 @@ def describe(
 
 
 def _is_set(kind: str, entry: ConfigEntry) -> bool:
-    """Whether the setting was changed: a broker's file sets the broker's, topics inherit them."""
+    """Whether the setting was changed: for a broker in its file, otherwise by `alter`."""
     return entry.source != "default" if kind == "broker" else not entry.is_default
 
 

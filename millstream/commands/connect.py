@@ -59,7 +59,7 @@ IN_TOPICS = {
 @click.option(
     "--config",
     "-c",
-    "given",
+    "overrides",
     multiple=True,
     metavar="KEY=VALUE",
     help="A worker setting, by Kafka's name; repeatable, overrides the file.",
@@ -72,7 +72,7 @@ def connect(  # noqa: PLR0913 - one argument per option
     data_dir: str | None,
     host: str | None,
     port: int | None,
-    given: tuple[str, ...],
+    overrides: tuple[str, ...],
     allowed_hosts: str,
     output: Output,
 ) -> None:
@@ -83,15 +83,15 @@ def connect(  # noqa: PLR0913 - one argument per option
     distributed: it accepts connectors over REST, keeps its state in topics, and continues with
     them at the next start.
     """
-    own, connectors = _read(files)
-    settings = own or _default_settings(bool(connectors), Path(data_dir or "."))
-    if host is not None or port is not None or not own:
+    file_settings, connectors = _read(files)
+    settings = file_settings or _default_settings(bool(connectors), Path(data_dir or "."))
+    if host is not None or port is not None or not file_settings:
         settings["listeners"] = f"http://{host or HOST}:{PORT if port is None else port}"
     if bootstrap is None and data_dir is None:
         bootstrap = settings.get("bootstrap.servers")
     if allowed_hosts:
         settings["rest.allowed.hosts"] = allowed_hosts
-    settings |= key_values(given)
+    settings |= key_values(overrides)
     with open_target(bootstrap, data_dir) as target:
         serve([lambda: connect_service(target, settings, connectors)], output)
 

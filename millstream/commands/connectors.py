@@ -1,4 +1,4 @@
-"""`millstream connectors`: manages the connectors of a worker, Millstream's or Kafka Connect's."""
+"""`millstream connectors`: manage the connectors of a worker of Millstream or Kafka Connect."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from millstream.commands.options import (
 )
 from millstream.output import Output, Row
 
-F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
+F = TypeVar("F", bound=Callable[..., Any])  # Any: click passes the arguments by name
 # Any: Connect's responses are JSON of many shapes.
 Json = Any
 
@@ -40,8 +40,8 @@ def worker_option(command: F) -> F:
     )(command)
 
 
-def named(command: F) -> F:
-    """NAME, `--url` and `--json`."""
+def connector_options(command: F) -> F:
+    """NAME, `--url` and `--json`, for commands for one connector."""
     for decorate in (json_option, worker_option, click.argument("name")):
         command = decorate(command)
     return command
@@ -82,20 +82,20 @@ def create(files: tuple[Path, ...], replace: bool, worker: ConnectClient, output
 
 
 @connectors.command()
-@named
+@connector_options
 def status(name: str, worker: ConnectClient, output: Output) -> None:
     """Show the state of a connector and its tasks, with the errors of failed ones."""
-    found = worker.status(name)
+    response = worker.status(name)
     if output.as_json:
-        output.record(found)
+        output.record(response)
         return
-    parts = [{"part": "connector", **found["connector"]}]
-    parts += [{"part": f"task {each['id']}", **each} for each in found["tasks"]]
+    parts = [{"part": "connector", **response["connector"]}]
+    parts += [{"part": f"task {each['id']}", **each} for each in response["tasks"]]
     rows = [
         {"part": each["part"], "state": each["state"], "worker": each["worker_id"]}
         for each in parts
     ]
-    output.rows(rows, title=f"{found['name']} ({found['type']})")
+    output.rows(rows, title=f"{response['name']} ({response['type']})")
     for each in parts:
         if each.get("trace"):
             output.line(each, f"{each['part']}: {str(each['trace']).strip()}")
@@ -104,7 +104,7 @@ def status(name: str, worker: ConnectClient, output: Output) -> None:
 @connectors.command()
 @click.option("--set", "-s", "changes", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
 @click.option("--unset", "-u", "removed", multiple=True, metavar="KEY", help="Repeatable.")
-@named
+@connector_options
 def config(
     changes: tuple[str, ...],
     removed: tuple[str, ...],
@@ -120,9 +120,9 @@ def config(
 
 @connectors.command()
 @click.option("--tasks", is_flag=True, help="Also restart its tasks.")
-@click.option("--only-failed", is_flag=True, help="Restart only what has failed.")
+@click.option("--only-failed", is_flag=True, help="Restart only failed connectors and tasks.")
 @click.option("--task", type=int, metavar="NUMBER", help="Restart only this task.")
-@named
+@connector_options
 def restart(
     tasks: bool,
     only_failed: bool,
@@ -134,36 +134,36 @@ def restart(
     """Restart a connector or its tasks."""
     if task is None:
         worker.restart(name, include_tasks=tasks, only_failed=only_failed)
-        output.done(f'connector "{name}" restarts', name=name)
+        output.done(f'connector "{name}" is restarting', name=name)
         return
     if tasks or only_failed:
         raise click.UsageError("--task cannot be combined with --tasks or --only-failed")
     worker.restart_task(name, task)
-    output.done(f'task {task} of connector "{name}" restarts', name=name, task=task)
+    output.done(f'task {task} of connector "{name}" is restarting', name=name, task=task)
 
 
 @connectors.command()
-@named
+@connector_options
 def pause(name: str, worker: ConnectClient, output: Output) -> None:
     """Pause a connector and its tasks."""
     worker.pause(name)
-    output.done(f'connector "{name}" pauses', name=name)
+    output.done(f'connector "{name}" is being paused', name=name)
 
 
 @connectors.command()
-@named
+@connector_options
 def resume(name: str, worker: ConnectClient, output: Output) -> None:
     """Resume a paused or stopped connector."""
     worker.resume(name)
-    output.done(f'connector "{name}" resumes', name=name)
+    output.done(f'connector "{name}" is being resumed', name=name)
 
 
 @connectors.command()
-@named
+@connector_options
 def stop(name: str, worker: ConnectClient, output: Output) -> None:
     """Stop a connector and its tasks until it is resumed."""
     worker.stop(name)
-    output.done(f'connector "{name}" stops', name=name)
+    output.done(f'connector "{name}" is being stopped', name=name)
 
 
 @connectors.command()

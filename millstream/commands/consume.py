@@ -27,7 +27,7 @@ from millstream.output import Output, json_text
 
 POLL_MS = 200
 METADATA_TIMEOUT_MS = 30_000
-# If the brokers do not know a topic after this time, it does not exist.
+# A topic that is still unknown to the brokers after this time does not exist.
 UNKNOWN_TOPIC_MS = 1_000
 COMMIT_TIMEOUT_MS = 10_000
 REVOKED_COMMIT_TIMEOUT_MS = 5_000
@@ -97,7 +97,7 @@ def consume(  # noqa: PLR0913 - one argument per option
     commits = group is not None and config.enable_auto_commit
     if group is not None:
         settings |= {"group_id": group, "enable_auto_commit": False}
-    shown = _printer(
+    format_record = _record_formatter(
         output,
         formats.from_bytes_of(key_format, registry, topic),
         formats.from_bytes_of(value_format, registry, topic),
@@ -105,7 +105,9 @@ def consume(  # noqa: PLR0913 - one argument per option
     )
     with consumer(bootstrap, **settings) as reader:
         known = _partitions(reader, topic, bootstrap)
-        printer = RecordPrinter(reader, shown, config.auto_commit_interval_ms if commits else None)
+        printer = RecordPrinter(
+            reader, format_record, config.auto_commit_interval_ms if commits else None
+        )
         if group is not None:
             reader.subscribe([topic], RebalanceListener(revoked=printer.revoked))
             ends = None
@@ -125,12 +127,12 @@ class RecordPrinter:
     def __init__(
         self,
         reader: Consumer,
-        shown: Callable[[ConsumerRecord], str],
+        format_record: Callable[[ConsumerRecord], str],
         commit_every_ms: int | None,
     ) -> None:
-        """With `commit_every_ms` None, nothing is committed."""
+        """If `commit_every_ms` is None, nothing is committed."""
         self._reader = reader
-        self._shown = shown
+        self._format_record = format_record
         self._commit_every_ms = commit_every_ms
         self._all_printed = True
 
@@ -153,7 +155,7 @@ class RecordPrinter:
             self._all_printed = False
             try:
                 for record in records:
-                    writer.write(self._shown(record))
+                    writer.write(self._format_record(record))
                     printed += 1
             finally:
                 self._seek_back(records[printed:])
@@ -194,7 +196,7 @@ def _partitions(reader: Consumer, topic: str, bootstrap: str) -> list[int]:
                 raise
             if limit_ms == METADATA_TIMEOUT_MS:
                 raise
-            limit_ms = METADATA_TIMEOUT_MS  # nothing answered yet
+            limit_ms = METADATA_TIMEOUT_MS  # no broker has responded yet
         else:
             if known:
                 return known
@@ -213,9 +215,9 @@ def _assign(
             raise click.UsageError(
                 f'topic "{topic}" has {len(known)} partitions, but not partition {number}'
             )
-    chosen = [TopicPartition(topic, number) for number in partitions or known]
-    reader.assign(chosen)
-    return chosen
+    assigned = [TopicPartition(topic, number) for number in partitions or known]
+    reader.assign(assigned)
+    return assigned
 
 
 def _seek(
@@ -226,11 +228,11 @@ def _seek(
     from_time: str | None,
 ) -> None:
     if from_time is not None:
-        found = reader.offsets_for_times(dict.fromkeys(assigned, parse_time_ms(from_time)))
+        offsets = reader.offsets_for_times(dict.fromkeys(assigned, parse_time_ms(from_time)))
         ends = reader.end_offsets(assigned)
         for partition in assigned:
-            place = found.get(partition)
-            reader.seek(partition, ends[partition] if place is None else place.offset)
+            position = offsets.get(partition)
+            reader.seek(partition, ends[partition] if position is None else position.offset)
     elif offset is not None and offset < 0:
         starts, ends = reader.beginning_offsets(assigned), reader.end_offsets(assigned)
         for partition in assigned:
@@ -271,27 +273,27 @@ def _polls(
     while (left is None or left > 0) and not stop.is_set:
         if ends is not None and all(reader.position(tp) >= end for tp, end in ends.items()):
             return
-        found: Sequence[ConsumerRecord] = reader.poll(timeout_ms=POLL_MS, max_records=left)
-        if found:
+        records: Sequence[ConsumerRecord] = reader.poll(timeout_ms=POLL_MS, max_records=left)
+        if records:
             last_seen = time.monotonic()
         elif timeout is not None and time.monotonic() - last_seen >= timeout:
             return
         if ends is not None:
-            found = [
+            records = [
                 record
-                for record in found
+                for record in records
                 if record.offset < ends[TopicPartition(record.topic, record.partition)]
             ]
-        yield found
-        left = None if left is None else left - len(found)
+        yield records
+        left = None if left is None else left - len(records)
 
 
-def _printer(
+def _record_formatter(
     output: Output, read_key: formats.Read, read_value: formats.Read, details: bool
 ) -> Callable[[ConsumerRecord], str]:
     """A function that formats a record as a line."""
 
-    def shown(record: ConsumerRecord) -> str:
+    def format_record(record: ConsumerRecord) -> str:
         key, value = read_key(record.key), read_value(record.value)
         headers = {name: formats.from_bytes("string")(data) for name, data in record.headers}
         if output.as_json:
@@ -310,7 +312,7 @@ def _printer(
         if not details:
             return text
         moment = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC).isoformat()
-        tags = "".join(f" {name}={shown}" for name, shown in headers.items())
+        tags = "".join(f" {name}={header}" for name, header in headers.items())
         return f"[{record.partition}@{record.offset} {moment}{tags}] {text}"
 
-    return shown
+    return format_record

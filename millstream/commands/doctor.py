@@ -21,11 +21,11 @@ from millstream.settings import PORTS, PlatformSettings
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
-PYTHON_LEAST = (3, 11)
-JAVA_LEAST = 17
+PYTHON_MIN = (3, 11)
+JAVA_MIN = 17
 JAVA_SECONDS_MAX = 20
 GIBIBYTE = 1 << 30
-DISK_LEAST, DISK_FINE = GIBIBYTE // 4, 5 * GIBIBYTE
+DISK_MIN, DISK_RECOMMENDED = GIBIBYTE // 4, 5 * GIBIBYTE
 LIBRARIES = ("rocksdict", "orjson", "starlette", "uvicorn", "httpx", "fastavro", "lark", "click")
 # The packages that each extra of `pip install 'millstream[...]'` installs.
 EXTRAS = {
@@ -69,10 +69,10 @@ def doctor(settings: PlatformSettings, output: Output) -> None:
 
 def _python() -> Finding:
     found = f"{platform.python_version()} at {sys.executable}"
-    if sys.version_info[:2] >= PYTHON_LEAST:
+    if sys.version_info[:2] >= PYTHON_MIN:
         return Finding("Python", OK, found)
-    least = ".".join(map(str, PYTHON_LEAST))
-    return Finding("Python", PROBLEM, found, f"install Python {least} or newer")
+    minimum = ".".join(map(str, PYTHON_MIN))
+    return Finding("Python", PROBLEM, found, f"install Python {minimum} or newer")
 
 
 def _libraries() -> Iterator[Finding]:
@@ -104,10 +104,10 @@ def _version(name: str) -> str | None:
 
 
 def _java() -> Finding:
-    wanted = f"needed only for Spark: install a JDK {JAVA_LEAST} or newer"
+    advice = f"needed only for Spark: install a JDK {JAVA_MIN} or newer"
     command = shutil.which("java")
     if command is None:
-        return Finding("Java", WARNING, "not installed", wanted)
+        return Finding("Java", WARNING, "not installed", advice)
     try:
         output = subprocess.run(
             [command, "-version"],
@@ -117,7 +117,7 @@ def _java() -> Finding:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("Java", WARNING, f"cannot run {command}: {error}", wanted)
+        return Finding("Java", WARNING, f"cannot run {command}: {error}", advice)
     return java_finding(output.stderr or output.stdout, command)
 
 
@@ -126,11 +126,11 @@ def java_finding(output: str, command: str) -> Finding:
     version = re.search(r'version "(?:1\.)?(\d+)[^"]*"', output)
     if version is None:
         first = (output.strip().splitlines() or ["nothing"])[0]
-        return Finding("Java", WARNING, f'{command} says "{first}"', "is it a JDK?")
+        return Finding("Java", WARNING, f'{command} printed "{first}"', "is it a JDK?")
     found = f"{version.group(1)} at {command}"
-    if int(version.group(1)) >= JAVA_LEAST:
+    if int(version.group(1)) >= JAVA_MIN:
         return Finding("Java", OK, found)
-    return Finding("Java", WARNING, found, f"Spark needs Java {JAVA_LEAST} or newer")
+    return Finding("Java", WARNING, found, f"Spark needs Java {JAVA_MIN} or newer")
 
 
 def _disk(directory: Path) -> Finding:
@@ -139,9 +139,9 @@ def _disk(directory: Path) -> Finding:
         existing = existing.parent
     free = shutil.disk_usage(existing).free
     found = f"{free / GIBIBYTE:.1f} GiB free for {directory}"
-    if free < DISK_LEAST:
+    if free < DISK_MIN:
         return Finding("disk", PROBLEM, found, "free some space, or choose another --data-dir")
-    if free < DISK_FINE:
+    if free < DISK_RECOMMENDED:
         return Finding("disk", WARNING, found, 'topics grow: limit them with "log.retention.bytes"')
     return Finding("disk", OK, found)
 

@@ -1,4 +1,4 @@
-"""Strings of the command line to bytes and back, for `produce` and `consume`."""
+"""Converts strings of the command line to bytes and back, for `produce` and `consume`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,12 +17,12 @@ NUMBERS = {
 }
 Write = Callable[[str], bytes | None]
 Read = Callable[[bytes | None], object]
-REGISTRY = "registry"  # any format whose schema a registry has
+REGISTRY = "registry"  # any format with a schema in a registry
 NAMES = ("string", "json", "hex", *NUMBERS, REGISTRY)
 
 
 def to_bytes_of(name: str, registry: str, topic: str, *, is_key: bool) -> Write:
-    """A function from a string to the bytes of a value."""
+    """A function that converts a string to the bytes of a value."""
     if name != REGISTRY:
         return partial(to_bytes, name)
     from millstream.commands import registered
@@ -31,7 +31,7 @@ def to_bytes_of(name: str, registry: str, topic: str, *, is_key: bool) -> Write:
 
 
 def from_bytes_of(name: str, registry: str, topic: str) -> Read:
-    """A function from bytes to a JSON value."""
+    """A function that converts bytes to a JSON value."""
     if name != REGISTRY:
         return from_bytes(name)
     from millstream.commands import registered
@@ -51,11 +51,11 @@ def to_bytes(name: str, text: str) -> bytes:
         number = float(text) if name in ("float", "double") else int(text)
         return NUMBERS[name].pack(number)
     except (ValueError, StructError) as error:
-        raise click.UsageError(f'"{text}" is not {_a(name)}: {error}') from None
+        raise click.UsageError(f'"{text}" is not {_with_article(name)}: {error}') from None
 
 
 def from_bytes(name: str) -> Read:
-    """A function from bytes to a JSON value; invalid bytes become a hex string."""
+    """A function that converts bytes to a JSON value; invalid bytes become a hex string."""
 
     def read(data: bytes | None) -> object:
         if data is None:
@@ -74,5 +74,5 @@ def from_bytes(name: str) -> Read:
     return read
 
 
-def _a(name: str) -> str:
+def _with_article(name: str) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

@@ -31,7 +31,7 @@ def list_(
 ) -> None:
     "List consumer groups."
     with admin(bootstrap, **client_settings(properties)) as cluster:
-        found = cluster.list_groups(states=states)
+        listed = cluster.list_groups(states=states)
     rows = [
         {
             "group": group.group_id,
@@ -39,7 +39,7 @@ def list_(
             "protocol": group.protocol_type,
             "state": group.state,
         }
-        for group in sorted(found, key=lambda group: group.group_id)
+        for group in sorted(listed, key=lambda group: group.group_id)
     ]
     output.rows(rows, empty="no groups")
 
@@ -53,7 +53,7 @@ def describe(name: str, bootstrap: str, properties: tuple[str, ...], output: Out
     with admin(bootstrap, **client_settings(properties)) as cluster:
         group = cluster.describe_groups([name])[name]
         rows = _lags(cluster, name, group.members)
-    facts = {
+    summary = {
         "group": name,
         "type": group.type,
         "state": group.state,
@@ -63,9 +63,9 @@ def describe(name: str, bootstrap: str, properties: tuple[str, ...], output: Out
         "lag": sum(row["lag"] for row in rows if isinstance(row["lag"], int)),
     }
     if output.as_json:
-        output.record({**facts, "partitions": rows})
+        output.record({**summary, "partitions": rows})
         return
-    output.record(facts)
+    output.record(summary)
     output.rows(rows, empty="no offsets committed and no partitions assigned")
 
 
@@ -141,30 +141,30 @@ def reset_offsets(  # noqa: PLR0913 - one argument per option
     output: Output,
 ) -> None:
     """Reset the committed offsets of group NAME; it must have no members."""
-    chosen = (to_earliest, to_latest, to_offset is not None, shift_by is not None, bool(to_time))
-    if sum(chosen) != 1:
+    specified = (to_earliest, to_latest, to_offset is not None, shift_by is not None, bool(to_time))
+    if sum(specified) != 1:
         raise click.UsageError(
             "use one of --to-earliest, --to-latest, --to-offset, --shift-by, --to-time"
         )
     with admin(bootstrap, **client_settings(properties)) as cluster:
         committed = cluster.list_group_offsets(name).all()
-        partitions = _chosen(cluster, topics, list(committed))
+        partitions = _selected_partitions(cluster, topics, list(committed))
         starts = _offsets(cluster, partitions, EARLIEST_TIMESTAMP)
         ends = _offsets(cluster, partitions, LATEST_TIMESTAMP)
         if to_earliest:
-            wanted = starts
+            targets = starts
         elif to_latest:
-            wanted = ends
+            targets = ends
         elif to_time:
-            found = _offsets(cluster, partitions, parse_time_ms(to_time))
-            wanted = {tp: ends[tp] if found[tp] < 0 else found[tp] for tp in partitions}
+            offsets = _offsets(cluster, partitions, parse_time_ms(to_time))
+            targets = {tp: ends[tp] if offsets[tp] < 0 else offsets[tp] for tp in partitions}
         elif to_offset is not None:
-            wanted = dict.fromkeys(partitions, to_offset)
+            targets = dict.fromkeys(partitions, to_offset)
         else:
-            wanted = {
+            targets = {
                 tp: committed[tp].offset + (shift_by or 0) for tp in partitions if tp in committed
             }
-        moved = {tp: min(max(offset, starts[tp]), ends[tp]) for tp, offset in wanted.items()}
+        moved = {tp: min(max(offset, starts[tp]), ends[tp]) for tp, offset in targets.items()}
         if not dry_run:
             positions = {tp: OffsetAndMetadata(offset) for tp, offset in moved.items()}
             cluster.alter_group_offsets(name, positions).all()
@@ -184,25 +184,25 @@ def reset_offsets(  # noqa: PLR0913 - one argument per option
 def _offsets(
     cluster: Admin, partitions: list[TopicPartition], timestamp_ms: int
 ) -> dict[TopicPartition, int]:
-    found = cluster.list_offsets(dict.fromkeys(partitions, timestamp_ms)).all()
-    return {tp: place.offset for tp, place in found.items()}
+    results = cluster.list_offsets(dict.fromkeys(partitions, timestamp_ms)).all()
+    return {tp: result.offset for tp, result in results.items()}
 
 
-def _chosen(
+def _selected_partitions(
     cluster: Admin, topics: tuple[str, ...], committed: list[TopicPartition]
 ) -> list[TopicPartition]:
     """The partitions that --topic names, or all that the group has committed."""
     if not topics:
         return committed
-    chosen: list[TopicPartition] = []
+    selected: list[TopicPartition] = []
     for text in topics:
         topic, _, numbers = text.partition(":")
         known = sorted(cluster.describe_topics([topic])[topic].partitions)
         if numbers and not all(part.isdecimal() for part in numbers.split(",")):
             raise click.UsageError(f'"{text}" is not TOPIC or TOPIC:0,2')
-        wanted = [int(part) for part in numbers.split(",")] if numbers else known
-        for number in wanted:
+        requested = [int(part) for part in numbers.split(",")] if numbers else known
+        for number in requested:
             if number not in known:
                 raise click.UsageError(f'topic "{topic}" has no partition {number}')
-        chosen += [TopicPartition(topic, number) for number in wanted]
-    return chosen
+        selected += [TopicPartition(topic, number) for number in requested]
+    return selected

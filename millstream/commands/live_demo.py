@@ -47,7 +47,7 @@ FROM views_per_region WHERE regionid = '{REGION}';
 """
 RATES = {"users": 20, "pageviews": 50, "orders": 20}  # records in a second
 WINDOWS_SHOWN, ROWS_SHOWN = 9, 4  # both fit a terminal of 24 lines
-PRINT_EVERY_S = 1.0  # where there is no terminal
+PRINT_EVERY_S = 1.0  # without a terminal
 LIMIT_S = 60.0
 
 
@@ -174,7 +174,7 @@ def _show_results(server: SqlClient, output: Output) -> Iterator[LiveResults]:
 
 
 class PushQueryReader:
-    """Reads the rows of a push query in a thread of its own."""
+    """Reads the rows of a push query in its own thread."""
 
     def __init__(self, server: SqlClient, text: str, on_row: Callable[[Row], None]) -> None:
         self._server = server
@@ -220,9 +220,9 @@ def _pulled(server: SqlClient) -> list[Row]:
     """The rows of a region in the table, as soon as there are any."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
-        with closing(server.query(PULL)) as found:
-            names = [name for name, _ in found.columns]
-            if rows := [_row(names, values) for values in found.rows()]:
+        with closing(server.query(PULL)) as result:
+            names = [name for name, _ in result.columns]
+            if rows := [_row(names, values) for values in result.rows()]:
                 return rows
     raise click.ClickException(f"no result after {LIMIT_S:.0f} s: {PULL}")
 

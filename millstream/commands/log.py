@@ -43,7 +43,7 @@ def _dump_segment(file: Path, records: bool, limit: int, output: Output) -> None
         header = check_batch_at(data, position)
         if header is None:
             raise click.ClickException(
-                f"bad batch at byte {position} of {file.name}: torn, or wrong checksum; "
+                f"corrupt batch at byte {position} of {file.name}: torn, or wrong checksum; "
                 f"{len(data) - position} bytes remain"
             )
         row = _batch(header, position)

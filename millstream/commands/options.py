@@ -11,7 +11,7 @@ import click
 from millstream.output import Output
 from millstream.settings import PlatformSettings, load_settings
 
-F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
+F = TypeVar("F", bound=Callable[..., Any])  # Any: click passes the arguments by name
 
 BOOTSTRAP_TIMEOUT_MS = 2_000
 DEFAULTS = PlatformSettings()
@@ -70,14 +70,14 @@ def deletion_arguments(command: F) -> F:
     return command
 
 
-def confirm_deletion(names: tuple[str, ...], what_else: str, *, yes: bool, output: Output) -> None:
+def confirm_deletion(names: tuple[str, ...], details: str, *, yes: bool, output: Output) -> None:
     """Ask before names are deleted, unless `--yes` was used or there is no terminal."""
     if not yes and not output.as_json:
-        click.confirm(f"Delete {', '.join(names)} {what_else}?", abort=True)
+        click.confirm(f"Delete {', '.join(names)} {details}?", abort=True)
 
 
 def client_settings(properties: tuple[str, ...]) -> dict[str, Any]:
-    """`-X key=value` as keyword arguments of our clients, which know the types of settings.
+    """`-X key=value` as keyword arguments of clients, which convert them to their types.
 
     Values stay strings, because 0123 and true may be passwords. Commands do not wait long for a
     broker that does not respond, unless `-X bootstrap.timeout.ms` is set.

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from millstream.commands.options import DEFAULTS, key_values
-from millstream.settings import FILE, PORTS, load_settings, of_services
+from millstream.settings import FILE, PORTS, load_settings, settings_by_service
 
 
 def platform_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -20,7 +20,7 @@ def platform_options(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         flags = {key: given.pop(key.replace("-", "_")) for key in FLAGS}
         settings = load_settings(
-            {**flags, **of_services(key_values(service_settings))},
+            {**flags, **settings_by_service(key_values(service_settings))},
             environment=os.environ,
             file=config,
         )

@@ -52,7 +52,7 @@ class Platform:
             listen=self._settings.listen("registry"), allowed_hosts=self._settings.allowed_hosts
         )
         with registry_service(self._broker, options) as started:
-            self.addresses["registry"] = str(started.facts["url"])
+            self.addresses["registry"] = str(started.fields["url"])
             yield started
 
     @contextmanager
@@ -66,9 +66,9 @@ class Platform:
         with connect_service(
             self._broker, {**CONVERTERS, **IN_TOPICS, **worker_settings}
         ) as started:
-            self.addresses["connect"] = str(started.facts["url"])
+            self.addresses["connect"] = str(started.fields["url"])
             # If another worker takes over the group, that is logged; the other services continue.
-            yield RunningService(started.facts, started.text)
+            yield RunningService(started.fields, started.text)
 
     @contextmanager
     def _start_sql(self) -> Iterator[RunningService]:
@@ -83,5 +83,5 @@ class Platform:
             },
         )
         with sql_service(self._broker, options) as started:
-            self.addresses["sql"] = str(started.facts["url"])
+            self.addresses["sql"] = str(started.fields["url"])
             yield started

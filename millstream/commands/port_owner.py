@@ -16,19 +16,19 @@ SHOWN_MAX = 60  # characters of a command line
 
 def owner_of(port: int) -> str | None:
     """`COMMAND (process 123)`; None if it is not known, as for processes of other users."""
-    wanted = {f"socket:[{inode}]" for inode in _inodes(port)}
-    for process in PROC.glob("[0-9]*") if wanted else ():
+    links = {f"socket:[{inode}]" for inode in _inodes(port)}
+    for process in PROC.glob("[0-9]*") if links else ():
         try:
             opened = {os.readlink(each) for each in (process / "fd").iterdir()}
         except OSError:
             continue  # the process has ended, or belongs to another user
-        if opened & wanted:
+        if opened & links:
             return f"{_command(process)} (process {process.name})"
     return None
 
 
 def _inodes(port: int) -> set[str]:
-    found = set()
+    inodes = set()
     for table in ("tcp", "tcp6"):
         try:
             lines = (PROC / "net" / table).read_text().splitlines()[1:]
@@ -37,8 +37,8 @@ def _inodes(port: int) -> set[str]:
         for columns in map(str.split, lines):
             number = int(columns[ADDRESS].rpartition(":")[2], 16)
             if number == port and columns[STATE] == LISTENS:
-                found.add(columns[INODE])
-    return found
+                inodes.add(columns[INODE])
+    return inodes
 
 
 def _command(process: Path) -> str:

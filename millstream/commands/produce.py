@@ -93,8 +93,8 @@ def produce(  # noqa: PLR0913 - one argument per option
 def _split(line: str, separator: str | None) -> tuple[str | None, str]:
     if separator is None:
         return None, line
-    key, found, value = line.partition(separator)
-    if not found:
+    key, has_separator, value = line.partition(separator)
+    if not has_separator:
         raise click.UsageError(f'line "{line}" has no "{separator}" between key and value')
     return key, value
 
@@ -118,7 +118,7 @@ class _DeliveryCounter:
         self._handling = ExitStack()
 
     def __enter__(self) -> None:
-        """Let signals end the input, so that records in flight are not lost."""
+        """Handle signals as the end of the input, so that records in flight are not lost."""
         self._handling.enter_context(handle_stop_signals(self._on_signal))
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""Records with schemas in a registry, for `produce` and `consume`: JSON on the command line."""
+"""Converts JSON to records with schemas of a registry and back, for `produce` and `consume`."""
 
 import base64
 from collections.abc import Callable
@@ -19,7 +19,7 @@ NOT_FOUND = 404
 
 
 def reader(url: str, topic: str) -> Callable[[bytes | None], object]:
-    """A function from bytes to a JSON value; bytes without a schema become a hex string."""
+    """A function that converts bytes to a JSON value; without a schema they become a hex string."""
     registry = CachedRegistry.of(_opened(url))
     serdes = {kind: _serde(kind, registry, is_key=False) for kind in SchemaKind}
 
@@ -36,7 +36,7 @@ def reader(url: str, topic: str) -> Callable[[bytes | None], object]:
 
 
 def writer(url: str, topic: str, *, is_key: bool) -> Callable[[str], bytes | None]:
-    """A function that writes JSON text with the latest schema of the topic's subject."""
+    """A function that encodes JSON text with the latest schema of the topic's subject."""
     registry = _opened(url)
     subject = f"{topic}-{'key' if is_key else 'value'}"
     try:

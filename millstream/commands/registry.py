@@ -94,7 +94,7 @@ def registry(  # noqa: PLR0913 - one argument per option
 
 @contextmanager
 def registry_service(target: Target, options: RegistryOptions) -> Iterator[RunningService]:
-    """A registry on a broker, and its server."""
+    """Run a registry on a broker, and its server."""
     with admin(target, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
         cluster_id = cluster.describe_cluster(timeout_ms=CONNECT_LIMIT_MS).cluster_id
     with (

@@ -98,13 +98,13 @@ def run(  # noqa: PLR0913 - one argument per option
     or a function of application_id, broker and settings that returns a StreamsApp. With --set
     application.server=HOST:PORT its stores can be queried over HTTP.
     """
-    chosen = key_values(settings)
+    values = key_values(settings)
     for name, value in (("num_stream_threads", threads), ("processes", processes)):
         if value is not None:
-            chosen[name] = str(value)
-    chosen.setdefault("state_dir", state_dir or f"{data_dir}/streams")
+            values[name] = str(value)
+    values.setdefault("state_dir", state_dir or f"{data_dir}/streams")
     name = application_id or application.partition(":")[0].replace(".", "-")
-    make_app = load_app(application, name, chosen)
+    make_app = load_app(application, name, values)
     with _broker(bootstrap, data_dir, port, output) as broker:
         app = make_app(broker)
         text = app.topology.describe()
@@ -138,16 +138,16 @@ def _broker(bootstrap: str | None, data_dir: str, port: int, output: Output) -> 
 def create_missing(cluster: Admin, topology: Topology, output: Output) -> None:
     """Create the topics that the topology reads and writes, on an embedded broker."""
     internal = set(topology.repartition_topics)
-    wanted: set[str] = {store.topic for store in topology.global_stores.values()}
+    topics: set[str] = {store.topic for store in topology.global_stores.values()}
     for node in (node for part in topology.sub_topologies for node in part.nodes):
         if isinstance(node, SourceNode):
-            wanted.update(node.topics)
+            topics.update(node.topics)
         elif isinstance(node, SinkNode) and isinstance(node.topic, str):
-            wanted.add(node.topic)
-    missing = sorted(wanted - internal - set(cluster.list_topics()))
+            topics.add(node.topic)
+    missing = sorted(topics - internal - set(cluster.list_topics()))
     errors = cluster.create_topics([NewTopic(topic) for topic in missing]).errors if missing else {}
     for error in errors.values():
-        # A client that already sends to the new broker may have created the topic meanwhile.
+        # A client of the new broker may have created the topic in the meantime.
         if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise error
     created = [topic for topic in missing if topic not in errors]
@@ -246,7 +246,7 @@ class Progress:
             f"{self.records_out:,} out ({self.out_per_second:,.0f}/s), lag {lag}"
         )
 
-    def facts(self) -> dict[str, object]:
+    def fields(self) -> dict[str, object]:
         """The progress as JSON fields."""
         return {
             "event": "progress",
@@ -283,7 +283,7 @@ class _ProgressDisplay:
     def show(self, progress: Progress, *, last: bool = False) -> None:
         """Show the progress."""
         if self._output.as_json:
-            self._output.line(progress.facts(), "")
+            self._output.line(progress.fields(), "")
         elif self._live is not None:
             self._live.update(Text(progress.text()))
         elif last or progress.at - self._printed_at >= PRINT_EVERY_S:

@@ -15,7 +15,7 @@ from broker.serde.schema.schema import SchemaKind
 from millstream.commands.options import REGISTRY, confirm_deletion, json_option, platform_address
 from millstream.output import Output, Row
 
-F = TypeVar("F", bound=Callable[..., Any])  # Any: click gives the arguments by name
+F = TypeVar("F", bound=Callable[..., Any])  # Any: click passes the arguments by name
 
 LATEST = "latest"
 KINDS = {".avsc": SchemaKind.AVRO, ".json": SchemaKind.JSON, ".proto": SchemaKind.PROTOBUF}
@@ -23,7 +23,7 @@ INCOMPATIBLE = 1
 
 
 class RegistryCalls:
-    """Sends requests to one registry; paths are segments, as subjects may contain slashes."""
+    """Sends requests to one registry; paths are given as segments, for subjects with slashes."""
 
     def __init__(self, url: str, auth: str | None) -> None:
         """`auth` is user:password, or a token."""
@@ -38,13 +38,13 @@ class RegistryCalls:
         query: Mapping[str, object] | None = None,
         body: object = None,
     ) -> object:
-        """The response to a request; RegistryError if it is refused."""
+        """Send a request and return the response; raises RegistryError if it is refused."""
         address = "".join(f"/{quote(part, safe='')}" for part in path)
-        texts = {
+        parameters = {
             name: value if isinstance(value, str) else str(value).lower()
             for name, value in (query or {}).items()
         }
-        return self._transport.ask(method, address, query=texts, body=body)
+        return self._transport.ask(method, address, query=parameters, body=body)
 
     def close(self) -> None:
         """Close the connections."""
@@ -117,12 +117,12 @@ def list_(
     prefix: str, deleted: bool, everything: bool, registry: RegistryCalls, output: Output
 ) -> None:
     """List subjects and their latest versions."""
-    found = registry.call(
+    listed = registry.call(
         "GET",
         "schemas",
         query={"subjectPrefix": prefix, "deleted": deleted, "latestOnly": not everything},
     )
-    rows = [_row(each, deleted=deleted) for each in cast("list[Row]", found)]
+    rows = [_row(each, deleted=deleted) for each in cast("list[Row]", listed)]
     output.rows(rows, empty="no schemas")
 
 
@@ -157,11 +157,11 @@ def get(
     if (subject is None) == (schema_id is None):
         raise click.UsageError("use either a subject or --id")
     if subject is None:
-        found = registry.call("GET", "schemas", "ids", str(schema_id))
+        response = registry.call("GET", "schemas", "ids", str(schema_id))
     else:
         query = {"deleted": deleted}
-        found = registry.call("GET", "subjects", subject, "versions", version, query=query)
-    record = cast("Row", found)
+        response = registry.call("GET", "subjects", subject, "versions", version, query=query)
+    record = cast("Row", response)
     output.line(record, str(record["schema"]))
 
 
@@ -181,8 +181,8 @@ def register(  # noqa: PLR0913 - one argument per option
     """Register the schema in FILE (or standard input) under SUBJECT."""
     body = _body(file, kind, references)
     path = ("subjects", subject, "versions")
-    answer = registry.call("POST", *path, query={"normalize": normalize}, body=body)
-    schema_id = cast("Row", answer)["id"]
+    response = registry.call("POST", *path, query={"normalize": normalize}, body=body)
+    schema_id = cast("Row", response)["id"]
     output.done(f'"{subject}" has schema {schema_id}', subject=subject, id=schema_id)
 
 
@@ -207,8 +207,8 @@ def check(  # noqa: PLR0913 - one argument per option
     path = ("compatibility", "subjects", subject, "versions")
     query = {"verbose": True, "normalize": normalize}
     body = _body(file, kind, references)
-    answer = registry.call("POST", *path, *([version] if version else []), query=query, body=body)
-    verdict = cast("Row", answer)
+    response = registry.call("POST", *path, *([version] if version else []), query=query, body=body)
+    verdict = cast("Row", response)
     differences = cast("list[str]", verdict.get("messages") or [])
     if verdict["is_compatible"]:
         output.done(f'compatible with "{subject}"', compatible=True, differences=[])
@@ -227,13 +227,15 @@ def _body(file: str, kind: str | None, references: tuple[str, ...]) -> dict[str,
             text = Path(file).read_text()
         except OSError as error:
             raise click.UsageError(f'cannot read "{file}": {error.strerror}') from error
-    chosen = KINDS.get(Path(file).suffix, SchemaKind.AVRO).value if kind is None else kind.upper()
-    return {"schema": text, "schemaType": chosen, "references": named}
+    schema_type = (
+        KINDS.get(Path(file).suffix, SchemaKind.AVRO).value if kind is None else kind.upper()
+    )
+    return {"schema": text, "schemaType": schema_type, "references": named}
 
 
 def _reference(text: str) -> dict[str, object]:
-    name, _, place = text.partition("=")
-    subject, _, version = place.rpartition(":")
+    name, _, target = text.partition("=")
+    subject, _, version = target.rpartition(":")
     if not name or not subject or not version.isdecimal():
         raise click.UsageError(f'"{text}" is not NAME=SUBJECT:VERSION')
     return {"name": name, "subject": subject, "version": int(version)}
@@ -261,8 +263,8 @@ def delete(
     what = "with all versions" if version is None else f"version {version}"
     confirm_deletion((subject,), f"{what} ({how})", yes=yes, output=output)
     path = ("subjects", subject, *(() if version is None else ("versions", version)))
-    answer = registry.call("DELETE", *path, query={"permanent": permanent})
-    versions = answer if isinstance(answer, list) else [answer]
+    response = registry.call("DELETE", *path, query={"permanent": permanent})
+    versions = response if isinstance(response, list) else [response]
     numbers = ", ".join(map(str, versions))
     output.done(f'"{subject}" deleted ({how}): {numbers}', subject=subject, versions=versions)
 

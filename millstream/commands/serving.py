@@ -23,9 +23,9 @@ WAIT_S = 0.5
 class RunningService:
     """A running service, with its description."""
 
-    facts: Row
+    fields: Row
     text: str
-    # The error with which the service ended by itself, which also ends the command.
+    # The error if the service has failed, which also ends the command.
     failure: Callable[[], Exception | None] = lambda: None
 
 
@@ -59,16 +59,16 @@ def serve(
     before = {number: signal.signal(number, on_signal) for number in stop_signals()}
     try:
         with ExitStack() as running:
-            up: list[RunningService] = []
+            started: list[RunningService] = []
             for service in services:
-                up.append(running.enter_context(service()))
-                # Before it is announced: the reader may stop the service immediately.
-                starting = len(up) < len(services)
+                started.append(running.enter_context(service()))
+                # Before it is announced: a reader of the output may stop it immediately.
+                starting = len(started) < len(services)
                 if ready is None or output.as_json:
-                    output.line(up[-1].facts, up[-1].text)
+                    output.line(started[-1].fields, started[-1].text)
             if ready is not None:
-                ready(up)
-            _wait(stop, seconds, up)
+                ready(started)
+            _wait(stop, seconds, started)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -76,11 +76,11 @@ def serve(
         output.line({"event": "stopped"}, "stopped")
 
 
-def _wait(stop: StopRequest, seconds: float, up: Sequence[RunningService]) -> None:
+def _wait(stop: StopRequest, seconds: float, started: Sequence[RunningService]) -> None:
     end = time.monotonic() + seconds
     # Waits are short, so that the failure of a service is noticed.
     while (left := end - time.monotonic()) > 0 and not stop.wait(min(left, WAIT_S)):
-        for service in up:
+        for service in started:
             if (failure := service.failure()) is not None:
                 raise failure
 
@@ -98,5 +98,5 @@ def open_target(bootstrap: str | None, data_dir: str | None) -> Iterator[Target]
 
 
 def target_name(target: Target) -> str:
-    """The cluster, as messages name it."""
+    """The name of the cluster in messages."""
     return target if isinstance(target, str) else "an embedded broker"

@@ -1,4 +1,4 @@
-"""`millstream simulate`: the platform with faults, from seeds, on virtual time."""
+"""`millstream simulate`: run the platform with faults, on virtual time, from seeds."""
 
 import os
 import sys
@@ -23,11 +23,17 @@ HASH_SEED = "PYTHONHASHSEED"
 @click.option(
     "--first", type=int, default=1, show_default=True, help="The first seed of the campaign."
 )
-@click.option("--hours", type=float, help="The virtual hours of work with faults per seed.")
+@click.option("--hours", type=float, help="The number of virtual hours with faults per seed.")
 @click.option(
     "--jobs", type=int, default=os.cpu_count, help="The number of processes of a campaign."
 )
-@click.option("--lines", type=int, default=LINES_SHOWN, show_default=True, help="Of the history.")
+@click.option(
+    "--lines",
+    type=int,
+    default=LINES_SHOWN,
+    show_default=True,
+    help="The number of lines of the history to show.",
+)
 @json_option
 def simulate(  # noqa: PLR0913 - the options of the command
     seed: int | None,
@@ -42,8 +48,9 @@ def simulate(  # noqa: PLR0913 - the options of the command
 
     The simulation has a broker, clients, streams applications, SQL servers and a schema registry.
 
-    The same seed gives the same history on any machine. When an invariant is violated, the command
-    looks for the smallest scenario that still violates it and prints its history; exit code 1.
+    The same seed produces the same history on any machine. When an invariant is violated, the
+    command looks for the smallest scenario that still violates it and prints its history; exit code
+    1.
     """
     _fix_hashes()
     minutes = 4.0 if hours is None else hours * 60
@@ -94,7 +101,7 @@ def _simulate_seed(scenario: Scenario, lines: int, output: Output) -> bool:
         with output.progress("looking for a smaller scenario that violates the same invariant"):
             scenario = shrink(scenario, result.invariant, _run_isolated)
             result = _run_isolated(scenario)
-    facts = {
+    summary = {
         "seed": result.seed,
         "invariant": result.invariant,
         "details": result.details,
@@ -107,11 +114,11 @@ def _simulate_seed(scenario: Scenario, lines: int, output: Output) -> bool:
         "digest": result.digest,
     }
     if output.as_json:
-        output.record({**facts, "history": list(result.lines[-lines:])})
+        output.record({**summary, "history": list(result.lines[-lines:])})
     else:
         for line in result.lines[-lines:]:
             output.line({}, line)
-        output.record(facts, title="passed" if result.passed else "FAILED")
+        output.record(summary, title="passed" if result.passed else "FAILED")
     return not result.passed
 
 
@@ -130,9 +137,9 @@ def _simulate_campaign(
             advance(f"{len(failed)} failed, {virtual_ms / 3_600_000:.1f} virtual hours")
             if not result.passed:
                 failed.append(result)
-                fact = {"seed": result.seed, "invariant": result.invariant}
+                failure = {"seed": result.seed, "invariant": result.invariant}
                 text = f"seed {result.seed}: {result.invariant}: {result.details}"
-                output.line({**fact, "details": result.details}, text)
+                output.line({**failure, "details": result.details}, text)
     output.record(
         {
             "seeds": done,

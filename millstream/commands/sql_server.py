@@ -46,14 +46,14 @@ class SqlOptions:
     functions: tuple[Path, ...] = ()
 
     @property
-    def given(self) -> dict[str, object]:
+    def server_settings(self) -> dict[str, object]:
         """The server's settings that differ from their defaults."""
-        given: dict[str, object] = {**self.settings, "listeners": f"http://{self.listen}"}
+        settings: dict[str, object] = {**self.settings, "listeners": f"http://{self.listen}"}
         if self.registry is not None:
-            given.setdefault("ksql.schema.registry.url", self.registry)
+            settings.setdefault("ksql.schema.registry.url", self.registry)
         if self.queries_file is not None:
-            given["ksql.queries.file"] = str(self.queries_file)
-        return given
+            settings["ksql.queries.file"] = str(self.queries_file)
+        return settings
 
 
 @click.command("server")
@@ -127,18 +127,18 @@ def server_command(  # noqa: PLR0913 - one argument per option
 
 
 def _settings(given: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    parsed = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not equals:
             raise click.UsageError(f'"{each}" is not NAME=VALUE')
-        found[name.strip()] = value.strip()
-    return found
+        parsed[name.strip()] = value.strip()
+    return parsed
 
 
 @contextmanager
 def sql_service(target: Target, options: SqlOptions) -> Iterator[RunningService]:
-    """An engine on a broker, and its server; a headless one accepts no requests."""
+    """Run an engine on a broker, and its server; a headless one accepts no requests."""
     # Here, so that other commands start without them.
     from sql.engine.engine import Engine
     from sql.engine.extensions import functions_of
@@ -146,7 +146,7 @@ def sql_service(target: Target, options: SqlOptions) -> Iterator[RunningService]
     from sql.server.peers import HttpPeers
     from sql.server.server import SqlServer
 
-    config = SqlConfig(options.given)
+    config = SqlConfig(options.server_settings)
     with admin(target, bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS) as cluster:
         cluster_id = cluster.describe_cluster(timeout_ms=CONNECT_LIMIT_MS).cluster_id
     headless = options.queries_file is not None

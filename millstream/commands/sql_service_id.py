@@ -1,8 +1,8 @@
-"""The service id of a SQL command, which never equals that of a server by accident.
+"""The service id of a SQL command, which must not equal that of a server by accident.
 
 Engines with the same ksql.service.id are nodes of one service: they share statements and queries. A
 command with the server's default id would run the server's queries a second time, and the server
-would keep the queries of the command. Therefore a command has an id of its own:
+would keep the queries of the command. Therefore a command has its own id:
 
 `--service-id ID`, or `-s ksql.service.id=ID`   as given; refused while a running engine uses it
 `-f job.sql`                    from the file's path: the next run continues the queries
@@ -30,7 +30,7 @@ class ServiceId:
 
     text: str
     is_temporary: bool = False
-    # Whether the user chose it; then other engines may use it, too.
+    # Whether the user has specified it; then other engines may use it, too.
     is_given: bool = False
 
 
@@ -49,11 +49,11 @@ def service_id_of(
     return ServiceId(_named("once", secrets.token_hex(8)), is_temporary=True)
 
 
-def _named(name: str, different: str | None = None) -> str:
+def _named(name: str, unique: str | None = None) -> str:
     plain = re.sub("[^A-Za-z0-9_-]", "_", name)[:NAME_CHARACTERS_MAX]
-    if different is None:
+    if unique is None:
         return f"{PREFIX}{plain}_"
-    digest = hashlib.sha256(different.encode()).hexdigest()[:DIGEST_CHARACTERS]
+    digest = hashlib.sha256(unique.encode()).hexdigest()[:DIGEST_CHARACTERS]
     return f"{PREFIX}{plain}_{digest}_"
 
 

@@ -171,7 +171,7 @@ def shell_command(  # noqa: PLR0913 - one argument per option
 def _settings(
     options: "SessionOptions", given: dict[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The settings that an engine in this process is started with, and those of the session."""
+    """Split the settings into those of an engine in this process, and those of the session."""
     from sql.engine.settings import NATIVE, is_of_server
 
     for name in ("spark.bounded", "spark.master"):

@@ -79,14 +79,14 @@ def run_all(engine: "Engine") -> None:
 
 @dataclass(slots=True)
 class _ProgressReporter:
-    """Reports new progress of queries, but not too often."""
+    """Reports the progress of queries, at a limited rate."""
 
     every_s: float = REPORT_EVERY_S
     times: dict[str, float] = field(default_factory=dict)
     batches: dict[str, int] = field(default_factory=dict)
 
     def report(self, query_id: str, progress: "SparkProgress | None", done: bool = False) -> None:
-        """Report a new batch with input, not too soon after the previous report."""
+        """Report a new batch with input, unless the previous report was too recent."""
         if progress is None or not progress.input_rows:
             return
         now = time.monotonic()

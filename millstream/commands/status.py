@@ -29,10 +29,10 @@ class PlatformStatus:
     connectors: list[Row] = field(default_factory=list)
     queries: list[Row] = field(default_factory=list)
 
-    def check(self, service: str, address: str, question: Callable[[], str]) -> None:
+    def check(self, service: str, address: str, read_details: Callable[[], str]) -> None:
         """Add the details of a service, or the reason why it does not respond."""
         try:
-            state, details = "up", question()
+            state, details = "up", read_details()
         except (MillstreamError, OSError, httpx.HTTPError) as error:
             state, details = "down", str(error).partition("\n")[0]
         self.services.append(
@@ -56,33 +56,38 @@ def status(settings: PlatformSettings, output: Output) -> None:
 
     Exit code 1 if a service does not respond, or if a connector, task or query has failed.
     """
-    found = PlatformStatus()
+    platform = PlatformStatus()
     with output.progress("checking"):
-        found.check("broker", settings.listen("broker"), lambda: _broker(settings.listen("broker")))
-        for service, question in (("registry", _registry), ("connect", _connect), ("sql", _sql)):
+        address = settings.listen("broker")
+        platform.check("broker", address, lambda: _broker(address))
+        for service, read_details in (
+            ("registry", _registry),
+            ("connect", _connect),
+            ("sql", _sql),
+        ):
             url = settings.url(service)
-            found.check(service, url, lambda: question(url, found))  # noqa: B023 - called at once
-    _show(found, output)
-    if not found.is_healthy:
+            platform.check(service, url, lambda: read_details(url, platform))  # noqa: B023 - called at once
+    _show(platform, output)
+    if not platform.is_healthy:
         sys.exit(1)
 
 
-def _show(found: PlatformStatus, output: Output) -> None:
+def _show(platform: PlatformStatus, output: Output) -> None:
     if output.as_json:
         output.record(
             {
-                "ok": found.is_healthy,
-                "services": [_json_service(each) for each in found.services],
-                "connectors": found.connectors,
-                "queries": found.queries,
+                "ok": platform.is_healthy,
+                "services": [_json_service(each) for each in platform.services],
+                "connectors": platform.connectors,
+                "queries": platform.queries,
             }
         )
         return
-    output.rows(found.services, title="services")
-    if found.connectors:
-        output.rows(found.connectors, title="connectors")
-    if found.queries:
-        output.rows(found.queries, title="queries")
+    output.rows(platform.services, title="services")
+    if platform.connectors:
+        output.rows(platform.connectors, title="connectors")
+    if platform.queries:
+        output.rows(platform.queries, title="queries")
 
 
 def _json_service(service: Row) -> Row:
@@ -107,21 +112,21 @@ def _registry(url: str, _: PlatformStatus) -> str:
     return f"{len(subjects)} subjects"
 
 
-def _connect(url: str, found: PlatformStatus) -> str:
+def _connect(url: str, platform: PlatformStatus) -> str:
     worker = ConnectClient(url, timeout_s=LIMIT_S)
     version = worker.about()["version"]
-    found.connectors = connector_rows(worker)
-    return f"version {version}, {len(found.connectors)} connectors"
+    platform.connectors = connector_rows(worker)
+    return f"version {version}, {len(platform.connectors)} connectors"
 
 
-def _sql(url: str, found: PlatformStatus) -> str:
+def _sql(url: str, platform: PlatformStatus) -> str:
     from sql.client import SqlClient
 
     with closing(SqlClient(url)) as server:
         version = server.info().get("version")
         (listed,) = server.execute("SHOW QUERIES;")
-    found.queries = [
+    platform.queries = [
         {"query": each["id"], "writes": each["sinks"], "state": each["state"]}
         for each in listed["queries"]
     ]
-    return f"version {version}, {len(found.queries)} queries"
+    return f"version {version}, {len(platform.queries)} queries"

@@ -1,4 +1,4 @@
-"""Signals that stop a command, and the request that their handlers set."""
+"""Handles the signals that stop a command."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -12,14 +12,14 @@ SIGNALLED = 128
 
 def stop_signals() -> list[signal.Signals]:
     """Signals that stop a command; SIGHUP unless it is ignored, as with `nohup`."""
-    found = [signal.SIGINT, signal.SIGTERM]
+    signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        found.append(signal.SIGHUP)
-    return found
+        signals.append(signal.SIGHUP)
+    return signals
 
 
 class StopRequest:
-    """As threading.Event, but safe to set in a signal handler of the thread that waits.
+    """Like threading.Event, but safe to set in a signal handler of the thread that waits.
 
     An Event is not: a signal that arrives while `wait` holds its lock would wait for it forever.
     """
@@ -36,7 +36,7 @@ class StopRequest:
         self._requests.put(None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the stop is requested or the time is up; whether it was requested."""
+        """Wait until the stop is requested, or for the timeout; returns whether it was."""
         if not self.is_set:
             try:
                 self._requests.get(timeout=timeout_s)

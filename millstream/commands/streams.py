@@ -60,8 +60,8 @@ def describe(application: str, output: Output) -> None:
     multiple=True,
     help="TOPIC,...: the internal topics to delete. Default: all.",
 )
-@click.option("--to-earliest", "place", flag_value="earliest", help="The default.")
-@click.option("--to-latest", "place", flag_value="latest")
+@click.option("--to-earliest", "position", flag_value="earliest", help="The default.")
+@click.option("--to-latest", "position", flag_value="latest")
 @click.option("--to-offset", type=int)
 @click.option(
     "--to-datetime",
@@ -80,7 +80,7 @@ def reset(  # noqa: PLR0913 - one argument per option
     application_id: str,
     inputs: tuple[str, ...],
     internals: tuple[str, ...],
-    place: str | None,
+    position: str | None,
     to_offset: int | None,
     to_datetime: str | None,
     by_duration: str | None,
@@ -96,10 +96,10 @@ def reset(  # noqa: PLR0913 - one argument per option
     All instances must be stopped. Local state and output topics are not changed: also delete the
     state directories, or call StreamsApp.clean_up() before the next start.
     """
-    chosen = {
+    specified = {
         name: value
         for name, value in (
-            ("place", place),
+            ("position", position),
             ("offset", to_offset),
             ("time", to_datetime),
             ("duration", by_duration),
@@ -107,33 +107,33 @@ def reset(  # noqa: PLR0913 - one argument per option
         )
         if value is not None
     }
-    if len(chosen) > 1:
+    if len(specified) > 1:
         raise click.UsageError(
             "use only one of --to-earliest, --to-latest, --to-offset, --to-datetime, "
             "--by-duration, --shift-by"
         )
-    kind, value = next(iter(chosen.items()), ("place", "earliest"))
+    kind, value = next(iter(specified.items()), ("position", "earliest"))
     with admin(bootstrap, **client_settings(properties)) as cluster:
         to_delete = _internal_topics(cluster, application_id, _names(internals))
         partitions = _partitions(cluster, _names(inputs))
         _remove_members(cluster, application_id, force=force, dry_run=dry_run)
         before = cluster.list_group_offsets(application_id).all()
-        committed = {tp: place.offset for tp, place in before.items()}
-        wanted = _new_offsets(cluster, partitions, committed, kind, value)
+        committed = {tp: item.offset for tp, item in before.items()}
+        new_offsets = _new_offsets(cluster, partitions, committed, kind, value)
         if not dry_run:
-            if wanted:
-                positions = {tp: OffsetAndMetadata(offset) for tp, offset in wanted.items()}
+            if new_offsets:
+                positions = {tp: OffsetAndMetadata(offset) for tp, offset in new_offsets.items()}
                 cluster.alter_group_offsets(application_id, positions).all()
             if to_delete:
                 cluster.delete_topics(to_delete).all()
-    _show(output, application_id, committed, wanted, to_delete, dry_run=dry_run)
+    _show(output, application_id, committed, new_offsets, to_delete, dry_run=dry_run)
 
 
 def _names(texts: tuple[str, ...]) -> list[str]:
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-def _internal_topics(cluster: Admin, application_id: str, wanted: list[str]) -> list[str]:
+def _internal_topics(cluster: Admin, application_id: str, named: list[str]) -> list[str]:
     """The internal topics of the application: those named, or all."""
     known = [
         name
@@ -141,13 +141,13 @@ def _internal_topics(cluster: Admin, application_id: str, wanted: list[str]) -> 
         if name.startswith(f"{application_id}-")
         and (name.endswith(INTERNAL_ENDINGS) or INTERNAL_PARTS.search(name))
     ]
-    unknown = [name for name in wanted if name not in known]
+    unknown = [name for name in named if name not in known]
     if unknown:
         raise click.UsageError(
             f'"{unknown[0]}" is not an internal topic of "{application_id}"; '
             f"its internal topics are: {', '.join(known) or 'none'}"
         )
-    return wanted or known
+    return named or known
 
 
 def _partitions(cluster: Admin, topics: list[str]) -> list[TopicPartition]:
@@ -188,23 +188,23 @@ def _new_offsets(
     """The new offset of each partition, within its log."""
     starts = _offsets(cluster, partitions, EARLIEST_TIMESTAMP)
     ends = _offsets(cluster, partitions, LATEST_TIMESTAMP)
-    if kind == "place":
+    if kind == "position":
         return ends if value == "latest" else starts
     if kind == "offset":
-        wanted = dict.fromkeys(partitions, int(str(value)))
+        offsets = dict.fromkeys(partitions, int(str(value)))
     elif kind == "shift":
         shift = int(str(value))
-        wanted = {tp: committed.get(tp, starts[tp]) + shift for tp in partitions}
+        offsets = {tp: committed.get(tp, starts[tp]) + shift for tp in partitions}
     else:
         moment_ms = parse_time_ms(str(value)) if kind == "time" else _ago_ms(str(value))
-        found = _offsets(cluster, partitions, moment_ms)
-        wanted = {tp: ends[tp] if found[tp] < 0 else found[tp] for tp in partitions}
-    return {tp: min(max(offset, starts[tp]), ends[tp]) for tp, offset in wanted.items()}
+        by_time = _offsets(cluster, partitions, moment_ms)
+        offsets = {tp: ends[tp] if by_time[tp] < 0 else by_time[tp] for tp in partitions}
+    return {tp: min(max(offset, starts[tp]), ends[tp]) for tp, offset in offsets.items()}
 
 
 def _offsets(cluster: Admin, partitions: list[TopicPartition], timestamp_ms: int) -> Offsets:
-    found = cluster.list_offsets(dict.fromkeys(partitions, timestamp_ms)).all()
-    return {tp: place.offset for tp, place in found.items()}
+    results = cluster.list_offsets(dict.fromkeys(partitions, timestamp_ms)).all()
+    return {tp: result.offset for tp, result in results.items()}
 
 
 def _ago_ms(text: str) -> int:
@@ -219,7 +219,7 @@ def _show(
     output: Output,
     application_id: str,
     committed: Offsets,
-    wanted: Offsets,
+    new_offsets: Offsets,
     deleted: list[str],
     *,
     dry_run: bool,
@@ -231,7 +231,7 @@ def _show(
             "before": committed.get(tp),
             "after": offset,
         }
-        for tp, offset in sorted(wanted.items())
+        for tp, offset in sorted(new_offsets.items())
     ]
     if output.as_json:
         output.record({"offsets": rows, "deleted_topics": deleted, "dry_run": dry_run})

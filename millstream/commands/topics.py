@@ -47,11 +47,11 @@ def create(  # noqa: PLR0913 - one argument per option
     settings = key_values(configs)
     with admin(bootstrap, **client_settings(properties)) as cluster:
         new = [NewTopic(name, partitions, replication_factor, settings) for name in names]
-        made = cluster.create_topics(new)
-    for error in made.errors.values():
+        results = cluster.create_topics(new)
+    for error in results.errors.values():
         if not (if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS):
             raise error
-    for name, topic in made.values.items():
+    for name, topic in results.values.items():
         output.done(
             f'topic "{name}" created with {topic.partitions} partitions',
             topic=name,
@@ -67,10 +67,10 @@ def create(  # noqa: PLR0913 - one argument per option
 def list_(internal: bool, bootstrap: str, properties: tuple[str, ...], output: Output) -> None:
     """List topics with their partitions and records."""
     with admin(bootstrap, **client_settings(properties)) as cluster:
-        found = cluster.list_topics(include_internal=internal)
+        listed = cluster.list_topics(include_internal=internal)
         partitions = [
             TopicPartition(name, number)
-            for name, topic in found.items()
+            for name, topic in listed.items()
             for number in range(topic.partitions)
         ]
         with output.progress(f"fetching the offsets of {len(partitions)} partitions"):
@@ -82,7 +82,7 @@ def list_(internal: bool, bootstrap: str, properties: tuple[str, ...], output: O
             "records": sum(extents[tp][1] - extents[tp][0] for tp in extents if tp.topic == name),
             "internal": topic.is_internal,
         }
-        for name, topic in sorted(found.items())
+        for name, topic in sorted(listed.items())
     ]
     output.rows(rows, empty="no topics")
 

@@ -14,7 +14,7 @@ from millstream.commands.serving import RunningService, serve
 from millstream.output import Output
 from millstream.settings import PORTS, PlatformSettings
 
-# A first command for each service, and its option for an address that is not the default.
+# An example command for each service, and its option for an address that is not the default.
 TRY = {
     "broker": ("millstream topics list", " -b {}"),
     "registry": ("millstream schemas list", " -R {}"),
@@ -47,13 +47,13 @@ def _show(started: Sequence[RunningService], settings: PlatformSettings, output:
         return
     rows = []
     for each in started:
-        service = str(each.facts["event"])
-        address = each.facts.get("bootstrap", each.facts.get("url"))
+        service = str(each.fields["event"])
+        address = each.fields.get("bootstrap", each.fields.get("url"))
         if service in TRY:
-            command, elsewhere = TRY[service]
+            command, address_option = TRY[service]
             is_default = settings.port(service) == PORTS[service]
-            tried = (command if is_default else command + elsewhere).format(address)
-            rows.append({"service": service, "address": address, "try": tried})
+            example = (command if is_default else command + address_option).format(address)
+            rows.append({"service": service, "address": address, "try": example})
         else:
-            output.line(each.facts, each.text)
+            output.line(each.fields, each.text)
     output.rows(rows, title=f"millstream, data in {settings.data_dir}; Ctrl-C stops it")

@@ -15,8 +15,8 @@ from broker.model import TopicPartition
 from millstream.simulation.actors.actor import Actor
 from millstream.simulation.actors.producers import PARTITIONS
 from millstream.simulation.actors.streams_apps import (
-    CLOSE,
     COUNTS,
+    JOIN_DISTANCE,
     JOINED,
     OUTPUTS,
     WINDOW,
@@ -28,14 +28,14 @@ from millstream.simulation.actors.streams_apps import (
 )
 from millstream.simulation.observations import Stored, StoredRecord, Violation
 
-INVARIANT = "what is committed equals the reference"
+INVARIANT = "committed results equal the reference"
 SECONDS_MAX = 240  # after the last record
 MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(slots=True)
 class Outputs:
-    """The content of the output topics, found or expected."""
+    """The content of the output topics, actual or expected."""
 
     counts: dict[str, dict[str, int]] = field(  # the last count of each key, by topic
         default_factory=lambda: {COUNTS: {}, WINDOW_COUNTS: {}}
@@ -76,7 +76,7 @@ def _pairs(records: Iterable[StoredRecord]) -> Iterator[bytes]:
     by_time = sorted(records, key=lambda each: each.timestamp_ms)
     right = [each for each in by_time if not is_left(each.value)]
     times = [each.timestamp_ms for each in right]
-    within_ms = CLOSE // MILLISECOND
+    within_ms = JOIN_DISTANCE // MILLISECOND
     for each in by_time:
         if is_left(each.value):
             first = bisect_left(times, each.timestamp_ms - within_ms)
@@ -87,24 +87,24 @@ def _pairs(records: Iterable[StoredRecord]) -> Iterator[bytes]:
 
 def await_outputs(actor: Actor, plain: Stored) -> None:
     """Read committed outputs until they are complete."""
-    expected, found = expected_of(plain), Outputs()
+    expected, actual = expected_of(plain), Outputs()
     with _reader(actor) as reader:
         for _ in range(SECONDS_MAX):
-            _read_to_end(reader, found)
-            _check_no_excess(found, expected)
-            if found == expected:
-                actor.note("has read", sum(found.pairs.values()), "pairs and all counts")
+            _read_to_end(reader, actual)
+            _check_no_excess(actual, expected)
+            if actual == expected:
+                actor.note("has read", sum(actual.pairs.values()), "pairs and all counts")
                 return
-            actor.rest(1_000, 1_000)
-    _check_all(found, expected)
+            actor.sleep(1_000, 1_000)
+    _check_all(actual, expected)
 
 
 def read_outputs(actor: Actor) -> Outputs:
     """Read all outputs that are committed now."""
-    found = Outputs()
+    outputs = Outputs()
     with _reader(actor) as reader:
-        _read_to_end(reader, found)
-    return found
+        _read_to_end(reader, outputs)
+    return outputs
 
 
 def _reader(actor: Actor) -> Consumer:
@@ -118,29 +118,29 @@ def _reader(actor: Actor) -> Consumer:
     return reader
 
 
-def _read_to_end(reader: Consumer, found: Outputs) -> None:
+def _read_to_end(reader: Consumer, outputs: Outputs) -> None:
     """Read up to the current ends."""
     ends = reader.end_offsets(reader.assignment())
     while any(reader.position(tp) < end for tp, end in ends.items()):
         for record in reader.poll(timeout_ms=1_000):
-            found.add(record.topic, record.key or b"", record.value or b"")
+            outputs.add(record.topic, record.key or b"", record.value or b"")
 
 
-def _check_no_excess(found: Outputs, expected: Outputs) -> None:
-    for topic, counts in found.counts.items():
+def _check_no_excess(actual: Outputs, expected: Outputs) -> None:
+    for topic, counts in actual.counts.items():
         for key, count in counts.items():
             limit = expected.counts[topic].get(key, 0)
             if count > limit:
                 raise Violation(INVARIANT, f'{topic} of "{key}" are at {count}, not {limit}')
-    for value, count in (found.pairs - expected.pairs).items():
+    for value, count in (actual.pairs - expected.pairs).items():
         raise Violation(INVARIANT, f"{value.decode()} is joined {count} times too often")
 
 
-def _check_all(found: Outputs, expected: Outputs) -> None:
+def _check_all(actual: Outputs, expected: Outputs) -> None:
     for topic, counts in expected.counts.items():
         for key, count in counts.items():
-            now = found.counts[topic].get(key, 0)
+            now = actual.counts[topic].get(key, 0)
             if now != count:
                 raise Violation(INVARIANT, f'{topic} of "{key}" stay at {now}, not {count}')
-    for value in expected.pairs - found.pairs:
+    for value in expected.pairs - actual.pairs:
         raise Violation(INVARIANT, f"{value.decode()} is missing in {JOINED}")

@@ -34,7 +34,7 @@ Records = Sequence[StoredRecord]
 
 
 class ApplicationStateChecker(Actor):
-    """Runs in a process of its own when the instances have stopped."""
+    """Runs in its own process when the instances have stopped."""
 
     has_finished = False
 
@@ -83,15 +83,15 @@ class ApplicationStateChecker(Actor):
         records: Records,
         position: int,
     ) -> None:
-        found = _entries(state, store)
+        entries = _entries(state, store)
         expected = self._replayed(task, store, (r for r in records if r.offset < position))
-        if found == expected:
+        if entries == expected:
             return
         # Compaction removes replaced records: keys with later records cannot be compared.
         later = self._replayed(task, store, (r for r in records if r.offset >= position))
         replaced = {key for key, _ in later}
-        for kind, entries in (("more", found - expected), ("less", expected - found)):
-            for key, value in entries:
+        for kind, different in (("more", entries - expected), ("less", expected - entries)):
+            for key, value in different:
                 if key not in replaced:
                     raise Violation(
                         INVARIANT,

@@ -1,8 +1,8 @@
-"""Campaign: runs many seeds on all cores, each in a process of its own.
+"""Campaign: runs many seeds on all cores, each in its own process.
 
 Each process is forked from one that has imported everything: a seed starts in milliseconds, and is
-not affected by earlier ones. Its processor time is limited, to stop one that hangs even if the
-machine is busy.
+not affected by earlier ones. Its processor time is limited, so that a seed that hangs is stopped
+even if the machine is busy.
 """
 
 import gc
@@ -72,12 +72,12 @@ def run_all(scenarios: Iterable[Scenario], run: Run, *, jobs: int) -> Iterator[R
     """Run scenarios with at most `jobs` processes; yields results as they arrive."""
     gc.collect()
     gc.freeze()
-    left = iter(scenarios)
+    remaining = iter(scenarios)
     with selectors.DefaultSelector() as selector:
         children: dict[int, _Child] = {}
         try:
             while True:
-                while len(children) < jobs and (scenario := next(left, None)) is not None:
+                while len(children) < jobs and (scenario := next(remaining, None)) is not None:
                     child = _fork(scenario, run)
                     children[child.reading] = child
                     selector.register(child.reading, selectors.EVENT_READ)
@@ -133,8 +133,8 @@ def _finish(child: _Child) -> Result:
     os.close(child.reading)
     seconds = time.monotonic() - child.started
     if not child.data:
-        why = f"the process of the seed ended or hung after {seconds:.0f} s"
-        return Result(child.seed, "the simulation itself", why, seconds=seconds)
+        reason = f"the process of the seed ended or hung after {seconds:.0f} s"
+        return Result(child.seed, "the simulation itself", reason, seconds=seconds)
     result, seconds = pickle.loads(child.data)  # written by our own child process
     assert isinstance(result, Result)
     return replace(result, seconds=seconds)

@@ -1,4 +1,4 @@
-"""Checker: reads everything after the work, and compares it with the acknowledgements."""
+"""Checker: reads all topics after the work, and compares them with the acknowledgements."""
 
 from broker.client import consumer, producer
 from broker.model import TopicPartition
@@ -21,7 +21,7 @@ OUTPUT_SECONDS_MAX = 540  # for servers, whose scripts may take longer than the 
 
 
 class Checker(Actor):
-    """Runs in a process of its own after the faults."""
+    """Runs in its own process after the faults."""
 
     has_finished = False
 
@@ -29,15 +29,15 @@ class Checker(Actor):
         """Read all topics and check them."""
         plain = self._read(PLAIN, isolation="read_uncommitted")
         ledger = self._read(LEDGER, isolation="read_committed")
-        seen = self.platform.seen
+        observations = self.platform.observations
         try:
-            check_acknowledged(seen, plain)
+            check_acknowledged(observations, plain)
             check_offsets(plain)
             check_order(plain)
-            check_transactions(seen, ledger)
-            check_visible(seen, ledger)
+            check_transactions(observations, ledger)
+            check_visible(observations, ledger)
             check_order(ledger)
-            check_delivered(seen, plain)
+            check_delivered(observations, plain)
             self._check_committed()
             if any("application" in name for name in self.platform.actors):
                 await_outputs(self, plain)
@@ -49,14 +49,16 @@ class Checker(Actor):
 
     def _check_committed(self) -> None:
         """Check that the committed offsets of groups still exist."""
-        for group in dict.fromkeys(group for group, _ in self.platform.seen.committed):
+        for group in dict.fromkeys(group for group, _ in self.platform.observations.committed):
             expected = {
-                tp: end for (g, tp), end in self.platform.seen.committed.items() if g == group
+                tp: end
+                for (g, tp), end in self.platform.observations.committed.items()
+                if g == group
             }
             with consumer(self.target, group_id=group) as reader:
-                found = reader.committed(expected)
+                committed = reader.committed(expected)
             for tp, end in expected.items():
-                offset = found[tp]
+                offset = committed[tp]
                 if offset is None or offset.offset < end:
                     raise Violation(
                         "no committed offset is lost",
@@ -67,10 +69,10 @@ class Checker(Actor):
         """Wait for the servers, which check their own results."""
         for _ in range(OUTPUT_SECONDS_MAX):
             waiting = {each.name: each.unfinished_work() for each in self.platform.actors.values()}
-            if not any(waiting.values()) or not self.rest(1_000, 1_000):
+            if not any(waiting.values()) or not self.sleep(1_000, 1_000):
                 return
-        found = "; ".join(f"{name}: {each}" for name, each in waiting.items() if each)
-        raise Violation("everything works again", found)
+        unfinished = "; ".join(f"{name}: {each}" for name, each in waiting.items() if each)
+        raise Violation("everything works again", unfinished)
 
     def _probe(self) -> None:
         """Write to every partition: none may refuse records without faults."""
@@ -86,7 +88,7 @@ class Checker(Actor):
             for tp, delivery in sent:
                 error = delivery.exception(timeout_ms=60_000)
                 if error is not None:
-                    raise Violation("everything works again", f"{tp} takes no records: {error}")
+                    raise Violation("everything works again", f"{tp} accepts no records: {error}")
 
     def _read(self, topic: str, *, isolation: str) -> Stored:
         partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]

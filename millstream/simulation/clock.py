@@ -4,7 +4,7 @@ from broker import concurrency
 from millstream.simulation.scheduler import MICROSECONDS, Scheduler
 
 START_MS = 1_700_000_000_000
-LOOK_US = 1  # the cost of reading the clock, so that time passes in polling loops
+READ_US = 1  # the cost of reading the clock, so that time passes in polling loops
 
 
 class VirtualClock:
@@ -23,13 +23,13 @@ class VirtualClock:
     def now_ms(self) -> int:
         """The time of day, in milliseconds since the epoch."""
         scheduler = self._scheduler
-        scheduler.now_us = now_us = scheduler.now_us + LOOK_US
+        scheduler.now_us = now_us = scheduler.now_us + READ_US
         return START_MS + self.ahead_ms + now_us // MICROSECONDS
 
     def monotonic_ms(self) -> int:
         """Milliseconds since the simulation began."""
         scheduler = self._scheduler
-        scheduler.now_us = now_us = scheduler.now_us + LOOK_US
+        scheduler.now_us = now_us = scheduler.now_us + READ_US
         return now_us // MICROSECONDS
 
     def wait(self, condition: concurrency.Condition, timeout_ms: int | None) -> bool:

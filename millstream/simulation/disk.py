@@ -34,7 +34,7 @@ Milliseconds = tuple[float, float]
 
 
 class ProcessIsDead(SimulationOver):
-    """A process that was killed, or whose machine has no power, uses its disk."""
+    """A process that was killed, or whose machine has no power, has used its disk."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class DiskFault:
 
 
 class SimulatedDisk:
-    """One disk; `files` gives each process its file system on it."""
+    """One disk; `files` returns the file system of a process on it."""
 
     def __init__(
         self,
@@ -82,32 +82,32 @@ class SimulatedDisk:
         self, process: Process, *, descriptors_max: int = DESCRIPTORS_MAX
     ) -> "SimulatedFiles":
         """The file system for a process, until it ends."""
-        found = self._mounted.get(process)
-        if found is None:
-            found = self._mounted[process] = SimulatedFiles(self, process, descriptors_max)
+        files = self._mounted.get(process)
+        if files is None:
+            files = self._mounted[process] = SimulatedFiles(self, process, descriptors_max)
             process.on_kill.append(lambda: self._unmount(process))
-        return found
+        return files
 
     def _unmount(self, process: Process) -> None:
-        gone = self._mounted.pop(process, None)
-        if gone is not None:
-            gone.die()
+        files = self._mounted.pop(process, None)
+        if files is not None:
+            files.die()
 
     def now_ns(self) -> int:
         """The wall-clock time for modification times."""
         ahead_ms = 0 if self._clock is None else self._clock.ahead_ms
         return (START_MS + ahead_ms) * 1_000_000 + self.scheduler.now_us * 1_000
 
-    def note(self, what: str, *details: object) -> None:
+    def note(self, event: str, *details: object) -> None:
         """Add an event to the history."""
-        self._simulation.history.add(self, what, *details)
+        self._simulation.history.add(self, event, *details)
 
     # --- faults ---------------------------------------------------------------------------------
 
     def power_loss(self, *, whole: bool = False) -> None:
-        """The machine loses power: its processes end, and data that was not fsynced is lost.
+        """Cut the power: the machine's processes end, and data that was not fsynced is lost.
 
-        With `whole`, each file loses all of that or nothing, see stored.py.
+        With `whole`, each file loses all such data or none, see stored.py.
         """
         self.power_losses += 1
         dead = list(self._mounted)
@@ -135,8 +135,8 @@ class SimulatedDisk:
     ) -> None:
         """Kill a process, or call `stop`, during a later file operation.
 
-        A write is then done in part. `stop` can be `disk.power_loss`. With a suffix only renames to
-        such names count, and only operations while `only` returns true.
+        A write is then partial. `stop` can be `disk.power_loss`. With a suffix only renames to such
+        names count, and only operations while `only` returns true.
         """
         assert operations > 0
         files = self._mounted[process]
@@ -151,7 +151,7 @@ class SimulatedDisk:
         times: int | None = None,
         only: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Let an fsync fail with EIO: its data is lost, and the next fsync succeeds."""
+        """Make fsyncs fail with EIO: the data is lost, and the next fsync succeeds."""
         self._fsync_faults = DiskFault(chance, times, only)
 
     def fail_reads(
@@ -161,11 +161,11 @@ class SimulatedDisk:
         times: int | None = None,
         only: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Let reads fail with EIO."""
+        """Make reads fail with EIO."""
         self._read_faults = DiskFault(chance, times, only)
 
     def fill(self, room_bytes: int = 0) -> None:
-        """Limit the free space; removed files free space again."""
+        """Limit the free space; removed files release space."""
         self.capacity_bytes = self.used_bytes + room_bytes
         self.note("is full up to", room_bytes, "bytes")
 
@@ -203,10 +203,10 @@ class SimulatedDisk:
 
     def flip_bits(self, count: int = 1, *, only: Callable[[str], bool] = lambda _: True) -> None:
         """Damage bits of one sector of one of the files."""
-        found = [(path, node) for path, node in self.walk() if node.durable and only(path)]
-        if not found:
+        candidates = [(path, node) for path, node in self.walk() if node.durable and only(path)]
+        if not candidates:
             return
-        path, node = self.random.choice(found)
+        path, node = self.random.choice(candidates)
         sector = self.random.randrange(0, len(node.durable), SECTOR_BYTES)
         end = min(sector + SECTOR_BYTES, len(node.durable))
         for _ in range(count):
@@ -256,11 +256,11 @@ class SimulatedDisk:
 
     def digest(self) -> str:
         """A digest of all paths and contents."""
-        found = hashlib.blake2b(digest_size=8)
+        digest = hashlib.blake2b(digest_size=8)
         for path, node in self.walk():
-            found.update(f"{path}\n{len(node.data)}\n".encode())
-            found.update(node.data)
-        return found.hexdigest()
+            digest.update(f"{path}\n{len(node.data)}\n".encode())
+            digest.update(node.data)
+        return digest.hexdigest()
 
     def find(self, path: str) -> Node:
         """The file or directory of a path; raises FileNotFoundError."""
@@ -274,27 +274,27 @@ class SimulatedDisk:
 
     def find_folder_of(self, path: str) -> tuple[StoredFolder, str]:
         """The parent directory of a path, and the name in it; the root has no name."""
-        assert path.startswith("/"), f"{path} depends on where the process runs"
+        assert path.startswith("/"), f"{path} depends on the working directory"
         *parents, name = [part for part in path.split("/") if part] or [""]
         node: Node = self.names.root
         for part in parents:
             if not isinstance(node, StoredFolder):
                 raise failure(errno.ENOTDIR, path)
-            found = node.entries.get(part)
-            if found is None:
+            child = node.entries.get(part)
+            if child is None:
                 raise failure(errno.ENOENT, path)
-            node = found
+            node = child
         if not isinstance(node, StoredFolder):
             raise failure(errno.ENOTDIR, path)
         return node, name
 
     def unlink(self, folder: StoredFolder, name: str) -> None:
         """Remove a name."""
-        self.forget(folder.entries[name])
+        self.release(folder.entries[name])
         self.names.change((folder, name, folder.entries[name]), None)
 
-    def forget(self, node: Node) -> None:
-        """Free the space of a file without a name; it can still be read where it is open."""
+    def release(self, node: Node) -> None:
+        """Release the space of a file without a name; open files can still be read."""
         if isinstance(node, StoredFile) and node.is_linked:
             node.is_linked = False
             self.used_bytes -= len(node.data)
@@ -333,7 +333,6 @@ class SimulatedFile(OpenFile):
         return self.files.pread(self, size, position)
 
     def __del__(self) -> None:
-        """Close it, and release its lock."""
         self.files.open_count -= 1
         if isinstance(self.node, StoredFile) and self.node.lock_owner == (self.files, id(self)):
             self.node.lock_owner = None
@@ -369,12 +368,12 @@ class SimulatedFiles(FileSystem):
 
     def _begin(self, kind: str = "other", path: str = "") -> None:
         """Called at the start of every file operation: faults, and delays."""
-        if self._ends_here("" if kind == "fsync" else path):
+        if self._must_stop("" if kind == "fsync" else path):
             self.stop()
         self._check()
         self._disk.delay(kind, path)
 
-    def _ends_here(self, path: str = "") -> bool:
+    def _must_stop(self, path: str = "") -> bool:
         self._check()
         if not self.operations_left or not path.endswith(self.stop_suffix):
             return False
@@ -412,9 +411,9 @@ class SimulatedFiles(FileSystem):
     def _create(self, folder: StoredFolder, name: str, path: str) -> StoredFile:
         self._begin()
         self._need_room_for_name(path)
-        found = folder.entries.get(name)  # another thread may have created it meanwhile
-        if isinstance(found, StoredFile):
-            return found
+        existing = folder.entries.get(name)  # another thread may have created it meanwhile
+        if isinstance(existing, StoredFile):
+            return existing
         node = StoredFile(self._disk.now_ns())
         self._disk.names.change(None, (folder, name, node))
         return node
@@ -442,7 +441,7 @@ class SimulatedFiles(FileSystem):
     def pwrite(self, file: OpenFile, data: memoryview | bytes, position: int) -> int:
         """Write at a position, as much as fits; a part of it if the process ends here."""
         node = _stored(file, to_write=True)
-        if self._ends_here():
+        if self._must_stop():
             self._write(node, data[: self._disk.random.randint(0, len(data))], position)
             self.stop()
         self._check()
@@ -488,7 +487,7 @@ class SimulatedFiles(FileSystem):
         if self._disk.is_hit("fsync", _path(file)):
             node.lose_writes(end_number, self._disk.random)
             raise failure(errno.EIO, _path(file))
-        node.settle(end_number)
+        node.make_durable(end_number)
 
     # --- names ----------------------------------------------------------------------------------
 
@@ -500,7 +499,7 @@ class SimulatedFiles(FileSystem):
         self._begin("fsync", folder.path)
         if self._disk.is_hit("fsync", folder.path):
             raise failure(errno.EIO, folder.path)
-        self._disk.names.settle(folder.node, end_number)
+        self._disk.names.make_durable(folder.node, end_number)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or directory, replacing an existing one."""
@@ -526,11 +525,11 @@ class SimulatedFiles(FileSystem):
         elif replaced is not None:
             if isinstance(node, StoredFolder):
                 raise failure(errno.ENOTDIR, new)
-            disk.forget(replaced)
+            disk.release(replaced)
         disk.names.change((old_folder, old_name, node), (new_folder, new_name, node))
 
     def unlink(self, path: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         self._begin()
         try:
             folder, name = self._disk.find_folder_of(path)
@@ -543,7 +542,7 @@ class SimulatedFiles(FileSystem):
             self._disk.unlink(folder, name)
 
     def make_folder(self, path: str) -> None:
-        """Make a folder with its parents, if it is not there."""
+        """Create a folder with its parents, unless it exists."""
         folder = self._disk.names.root
         names = [part for part in path.split("/") if part]
         for number, name in enumerate(names, start=1):
@@ -560,7 +559,7 @@ class SimulatedFiles(FileSystem):
             folder = node
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder with all that is in it, in some order."""
+        """Remove a folder and its content, in some order."""
         self._check()
         try:
             folder, name = self._disk.find_folder_of(path)
@@ -593,7 +592,7 @@ class SimulatedFiles(FileSystem):
         }
 
     def modified_ns(self, path: str) -> int | None:
-        """When a file was last written; None when there is none."""
+        """When a file was last written; None if it does not exist."""
         self._check()
         try:
             return self._disk.find(path).modified_ns
@@ -615,17 +614,17 @@ class SimulatedFiles(FileSystem):
             return False
 
     def space(self, path: str) -> tuple[int, int]:
-        """Bytes of the disk: all of them, and those that are free."""
+        """The capacity of the disk and its free space, in bytes."""
         self._check()
         return self._disk.capacity_bytes, self._disk.free_bytes
 
     def descriptors_max(self) -> int:
-        """How many descriptors the process may have."""
+        """The maximum number of descriptors of the process."""
         return self._descriptors_max
 
 
 def _stored(file: OpenFile, *, to_write: bool = False) -> StoredFile:
-    """The stored file of an open one; raises as the kernel does for others."""
+    """The stored file of an open one; raises as the kernel does for other files."""
     assert isinstance(file, SimulatedFile)
     if not isinstance(file.node, StoredFile):
         raise failure(errno.EISDIR, file.path)

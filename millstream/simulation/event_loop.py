@@ -69,14 +69,14 @@ class SimulatedLoop:
         self._soon.append((callback, args))
 
     def call_soon_threadsafe(self, callback: Callback, /, *args: object) -> None:
-        """As `call_soon`, from another thread."""
+        """Like `call_soon`, from another thread."""
         if self._is_stopping:
             raise RuntimeError("the event loop is closed")
         self._soon.append((callback, args))
         self._selector.interrupt()
 
     def call_later(self, delay: float, callback: Callback, /, *args: object) -> None:
-        """Call back after so many seconds."""
+        """Call back after this many seconds."""
         at_us = self._scheduler.now_us + int(delay * 1_000_000)
         heapq.heappush(self._later, (at_us, next(self._order), callback, args))
 
@@ -109,6 +109,6 @@ class SimulatedLoop:
         return max(0, self._later[0][0] - self._scheduler.now_us) / 1_000_000
 
     def stop(self) -> None:
-        """Let `run` return; any thread may call this."""
+        """Make `run` return; any thread may call this."""
         self._is_stopping = True
         self._selector.interrupt()

@@ -35,7 +35,7 @@ JUMP_MS = 3_600_000
 POLL_US = 100_000
 AROUND_A_COMMIT_US = 20_000
 SLOW_CLIENT = 20.0  # factor by which a client's messages take longer
-RESTARTS_US = 10_000_000  # in which a failed query is started several times
+RESTARTS_US = 10_000_000  # in this time a failed query is started several times
 OPEN_WAIT_MS = FULL_MS = 20_000  # longer than transactions may last
 
 
@@ -63,12 +63,12 @@ class Faults:
             FAILING_PARTITION: self._fail_partition,
             "slow disk": self._slow_disk,
             "no descriptors": self._use_up_descriptors,
-            NO_RESTART: self._refuse_a_restart,
+            NO_RESTART: self._fail_restart,
             "scarce descriptors": self._keep_descriptors_scarce,
             "bad record": self._write_bad_record,
             "long absence": self._kill,
             FREEZE: self._freeze,
-            OVERDUE: self._leave_a_transaction,
+            OVERDUE: self._leave_transaction_open,
             "disconnect": self._disconnect,
             "partition": self._partition,
             "slow network": self._slow_network,
@@ -109,7 +109,7 @@ class Faults:
         self._wait(fault)
         scheduler.thaw(process)
 
-    def _leave_a_transaction(self, fault: Fault) -> None:
+    def _leave_transaction_open(self, fault: Fault) -> None:
         """Kill a producer in a transaction, which times out while the broker's disk is full."""
         broker, actor = self._platform.actors["broker"], self._platform.actors[fault.target]
         scheduler = self._platform.simulation.scheduler
@@ -163,7 +163,7 @@ class Faults:
             stop = partial(self._cut_power, actor)
         operations = self._random.randrange(2, 8)  # names of the files of a segment change
         disk.stop_after(process, operations, stop, only=lambda: _has_swap(disk))
-        self._restart_after_the_end_of(actor, fault)
+        self._restart_when_ended(actor, fault)
 
     def _lose_power_in_a_removal(self, fault: Fault) -> None:
         """Cut the power when two segments were removed and their names may reappear."""
@@ -197,14 +197,14 @@ class Faults:
     def _lose_power_after_an_answer(self, fault: Fault) -> None:
         """Cut the power of the broker right after an acknowledgement to the fault's target.
 
-        The disk is slow, so that other data is not on it: an acknowledged record there would be
-        lost.
+        The disk is slow, so that other data has not reached it: an acknowledged record among it
+        would be lost.
         """
         broker, disk = self._platform.broker, self._platform.disk_of(self._platform.broker)
         disk.slow_down()
         count = self._random.randrange(1, 10) if "producer" in fault.target else 1
         broker.stop_after_acknowledgements(fault.target, count, partial(self._cut_power, broker))
-        self._restart_after_the_end_of(broker, fault)
+        self._restart_when_ended(broker, fault)
 
     def _lose_power_when(self, fault: Fault, *, only: Callable[[], bool], suffix: str = "") -> None:
         """Cut the power in one of the next file operations for which `only` returns true."""
@@ -216,15 +216,15 @@ class Faults:
         operations = 1 if suffix else self._random.randrange(1, 4)
         stop = partial(self._cut_power, actor)
         disk.stop_after(process, operations, stop, suffix=suffix, only=only)
-        self._restart_after_the_end_of(actor, fault)
+        self._restart_when_ended(actor, fault)
 
     def _cut_power(self, actor: Actor) -> None:
         if actor.process is not None and actor.process.is_alive:
             self._platform.network.lose_power(actor.process)
         self._platform.disk_of(actor).power_loss(whole=True)
 
-    def _restart_after_the_end_of(self, actor: Actor, fault: Fault) -> None:
-        self._wait_for_the_end_of(actor, fault)
+    def _restart_when_ended(self, actor: Actor, fault: Fault) -> None:
+        self._wait_until_ended(actor, fault)
         self._platform.disk_of(actor).heal()
         actor.kill()
         self._platform.restart(actor)
@@ -234,7 +234,7 @@ class Faults:
         actor = self._platform.actors[fault.target]
         actor.ends_after_acknowledgement = True
         if fault.target == "broker":
-            self._wait_for_the_end_of(actor, fault)
+            self._wait_until_ended(actor, fault)
         else:
             self._wait(fault)
         actor.kill()
@@ -254,7 +254,7 @@ class Faults:
         self._platform.network.heal()
         self._platform.restart(actor)
 
-    def _wait_for_the_end_of(self, actor: Actor, fault: Fault) -> None:
+    def _wait_until_ended(self, actor: Actor, fault: Fault) -> None:
         for _ in range(fault.for_ms // 1_000):
             if not actor.is_alive:
                 return
@@ -277,7 +277,7 @@ class Faults:
         self._fail_fsyncs_of(part, self._random.choice((1, 3)), fault)
 
     def _fail_partition(self, fault: Fault) -> None:
-        """One partition of a transaction accepts no markers, the others do."""
+        """Make one partition of a transaction refuse markers."""
         self._fail_fsyncs_of(f"/{LEDGER}-{self._random.randrange(PARTITIONS)}/", 1, fault)
 
     def _fail_fsyncs_of(self, part: str, times: int, fault: Fault) -> None:
@@ -303,8 +303,8 @@ class Faults:
         self._wait(fault)
         disk.heal()
 
-    def _refuse_a_restart(self, fault: Fault) -> None:
-        """Let a query fail because of a full disk, and its restart for lack of descriptors."""
+    def _fail_restart(self, fault: Fault) -> None:
+        """Make a query fail because of a full disk, and its restart for lack of descriptors."""
         server, disk = self._disk_of(fault)
         assert isinstance(server, SqlServerActor)
         scheduler = self._platform.simulation.scheduler
@@ -356,15 +356,15 @@ class Faults:
     # --- clocks ---------------------------------------------------------------------------------
 
     def _move_clock(self, fault: Fault, by_ms: int) -> None:
-        """Let the wall clock jump permanently."""
+        """Make the wall clock jump permanently."""
         clock = self._platform.clock_of(self._platform.actors[fault.target])
         clock.jump(by_ms)
 
 
 def _removed_segments(disk: SimulatedDisk) -> int:
     """The number of removed segments whose names may reappear after a power loss."""
-    made = (change.made for change in disk.names.changes)
-    return sum(each is not None and each[1].endswith(LOG + DELETED) for each in made)
+    added = (change.added for change in disk.names.changes)
+    return sum(each is not None and each[1].endswith(LOG + DELETED) for each in added)
 
 
 def _has_swap(disk: SimulatedDisk) -> bool:

@@ -1,6 +1,6 @@
-"""Installing: replaces threads and locks of `broker.concurrency` by simulated ones, in one thread.
+"""Installing: replaces the threads and locks of `broker.concurrency` with simulated ones.
 
-Other threads, such as those of a test runner, get the real ones.
+This affects only the current thread: others, such as those of a test runner, get the real ones.
 """
 
 import concurrent.futures._base as futures_base
@@ -42,7 +42,7 @@ def installed(world: World) -> Iterator[None]:
     before = {name: getattr(concurrency, name) for name in concurrency.__all__}
     futures_threading = futures_base.threading  # type: ignore[attr-defined]
 
-    def chosen(real: Callable[..., object], simulated: Callable[..., object]) -> object:
+    def by_thread(real: Callable[..., object], simulated: Callable[..., object]) -> object:
         def make(*args: object, **kwargs: object) -> object:
             if threading.get_ident() == own:
                 return simulated(world, *args, **kwargs)
@@ -50,7 +50,7 @@ def installed(world: World) -> Iterator[None]:
 
         return make
 
-    names = {name: chosen(before[name], simulated) for name, simulated in REPLACED.items()}
+    names = {name: by_thread(before[name], simulated) for name, simulated in REPLACED.items()}
     names["current_thread"] = lambda: (
         _current_thread(world) if threading.get_ident() == own else threading.current_thread()
     )
@@ -66,7 +66,7 @@ def installed(world: World) -> Iterator[None]:
     try:
         for name, replacement in names.items():
             setattr(concurrency, name, replacement)
-        for name in ROUNDS:  # killed threads would never end theirs
+        for name in ROUNDS:  # killed threads would never end their rounds
             setattr(garbage, name, _ignored(rounds[name], own))
         stack_traces.format_error = lambda error: (
             format_error(error) if threading.get_ident() == own else real_format_error(error)

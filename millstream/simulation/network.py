@@ -20,10 +20,10 @@ from broker.server.connections import BACKGROUND_THREADS, Connections
 from broker.sockets import Address, Socket
 from millstream.simulation.event_loop import SimulatedLoop
 from millstream.simulation.links import Link
+from millstream.simulation.network_conditions import NetworkConditions
 from millstream.simulation.scheduler import Process, Scheduler
 from millstream.simulation.simulation import Simulation
 from millstream.simulation.sockets import Selectable, SimulatedSocket, SimulatedSockets
-from millstream.simulation.weather import Weather
 
 LISTENER = "PLAINTEXT"
 SHUTDOWN_GRACE_SECONDS = 1.0
@@ -68,7 +68,7 @@ class Listener(Selectable):
         """Accept no more connections; close waiting ones."""
         self.is_closed = True
         if self.selector is not None:
-            self.selector.forget(self)
+            self.selector.remove(self)
         for _, socket in self._waiting:
             socket.close()
 
@@ -78,9 +78,9 @@ class SimulatedNetwork:
 
     def __init__(self, simulation: Simulation) -> None:
         self.scheduler = simulation.scheduler
-        self.weather = Weather(simulation.scheduler, simulation.random("network"))
+        self.conditions = NetworkConditions(simulation.scheduler, simulation.random("network"))
         self.history = simulation.history
-        self._random = self.weather.random
+        self._random = self.conditions.random
         self._numbers = itertools.count(3)
         self._listeners: dict[Address, Listener] = {}
         self._links: list[Link] = []
@@ -97,10 +97,10 @@ class SimulatedNetwork:
         """Serve a started broker at "host:port", in a thread of its process."""
         self._join(process)
         host, _, port = address.rpartition(":")
-        place = (host, int(port))
-        assert place not in self._listeners or not self._listeners[place].is_open, "in use"
+        key = (host, int(port))
+        assert key not in self._listeners or not self._listeners[key].is_open, "in use"
         listener = Listener(next(self._numbers), process, self.scheduler)
-        self._listeners[place] = listener
+        self._listeners[key] = listener
         broker.advertise(LISTENER, host, int(port))
         server = SimulatedServer(broker, listener, self.scheduler)
         self.scheduler.spawn(process, "broker-server", server.run)
@@ -111,51 +111,53 @@ class SimulatedNetwork:
             return
         self._known[process] = None
         process.on_kill.append(lambda: self._killed(process))
-        if self.weather.dark.pop(process.name, process) is None:
+        if self.conditions.without_power.pop(process.name, process) is None:
             self._release()
 
     def _killed(self, process: Process) -> None:
         """Close the sockets of a killed process, unless its machine has lost power."""
         self._known.pop(process, None)
-        dark = process.name in self.weather.dark
+        has_no_power = process.name in self.conditions.without_power
         for link in self._open_links():
             if process in link.processes:
-                if dark:
+                if has_no_power:
                     link.vanish()
                 else:
                     link.end_of(process)
 
     def lose_power(self, process: Process) -> None:
-        """Called before a process is killed if its machine loses power: no end is notified.
+        """Called before a process is killed because its machine loses power: no end is notified.
 
         The machine has power again when a process of the same name creates sockets.
         """
-        self.weather.dark[process.name] = None
+        self.conditions.without_power[process.name] = None
 
     # --- connecting -----------------------------------------------------------------------------
 
     def connect(self, socket: SimulatedSocket, address: Address) -> None:
         """Start to connect."""
-        weather, now_us = self.weather, self.scheduler.now_us
+        conditions, now_us = self.conditions, self.scheduler.now_us
         listener = self._listeners.get(address)
-        if listener is None or (not listener.is_open and listener.process.name not in weather.dark):
+        if listener is None or (
+            not listener.is_open and listener.process.name not in conditions.without_power
+        ):
             socket.connect_error = errno.ECONNREFUSED
             socket.connected_us = now_us + self._random.randint(50, 5_000)
             socket.changed(socket.connected_us)
             return
-        if weather.is_dark(socket.process, listener.process):
+        if conditions.is_unreachable(socket.process, listener.process):
             if self._random.random() < 0.5:  # otherwise there is no response at all
                 socket.connect_error = errno.EHOSTUNREACH
-                socket.connected_us = now_us + weather.connect_timeout_us()
+                socket.connected_us = now_us + conditions.connect_timeout_us()
                 socket.changed(socket.connected_us)
             return
-        there = SimulatedSocket(next(self._numbers), listener.process, self)
-        there.is_connected = True
+        accepted = SimulatedSocket(next(self._numbers), listener.process, self)
+        accepted.is_connected = True
         self._links = self._open_links()
-        self._links.append(Link(weather, socket, there))
-        arrives_us = now_us + weather.delay_us(socket.process, listener.process)
-        listener.put(there, arrives_us)
-        socket.connected_us = arrives_us + weather.delay_us(socket.process, listener.process)
+        self._links.append(Link(conditions, socket, accepted))
+        arrives_us = now_us + conditions.delay_us(socket.process, listener.process)
+        listener.put(accepted, arrives_us)
+        socket.connected_us = arrives_us + conditions.delay_us(socket.process, listener.process)
         socket.changed(socket.connected_us)
 
     def _open_links(self) -> list[Link]:
@@ -176,7 +178,7 @@ class SimulatedNetwork:
     def keep_disconnecting(self, chance: float) -> None:
         """From now on break a connection with this chance whenever bytes are sent."""
         self.history.add("network", "breaks connections with chance", chance)
-        self.weather.cut_chance = chance
+        self.conditions.cut_chance = chance
 
     def partition(self, one: str, other: str = ALL_PROCESSES) -> None:
         """Partition two processes, or one from all others.
@@ -184,9 +186,9 @@ class SimulatedNetwork:
         Connections between them hold their bytes until the partition ends, or are lost.
         """
         self.history.add("network", "parts", one, "from", other or "everybody")
-        self.weather.partitions[one, other] = None
+        self.conditions.partitions[one, other] = None
         for link in self._open_links():
-            if self.weather.is_parted(*link.processes):
+            if self.conditions.is_partitioned(*link.processes):
                 if self._random.random() < 0.5:
                     link.hold()
                 else:
@@ -195,19 +197,19 @@ class SimulatedNetwork:
     def slow_down(self, factor: float, *, of: str = ALL_PROCESSES) -> None:
         """Multiply the delay of messages, possibly only those of one process."""
         self.history.add("network", "is slower by", factor, of)
-        self.weather.slow_factor[of] = factor
+        self.conditions.slow_factor[of] = factor
 
     def heal(self) -> None:
         """End all faults; held bytes arrive."""
         self.history.add("network", "heals")
-        self.weather.cut_chance = 0.0
-        self.weather.slow_factor.clear()
-        self.weather.partitions.clear()
+        self.conditions.cut_chance = 0.0
+        self.conditions.slow_factor.clear()
+        self.conditions.partitions.clear()
         self._release()
 
     def _release(self) -> None:
         for link in self._open_links():
-            if not self.weather.is_dark(*link.processes):
+            if not self.conditions.is_unreachable(*link.processes):
                 link.release()
 
     def _touches(self, link: Link, name: str) -> bool:
@@ -252,7 +254,7 @@ class SimulatedServer:
             self._connections.admit(socket, client, LISTENER)
 
     def close(self) -> None:
-        """Finish what is in flight, close all connections; from another thread of the process."""
+        """Finish requests in flight and close all connections; for other threads of the process."""
         self._loop.call_soon_threadsafe(self._shut_down)
         if self._ended is not None:
             self._ended.wait()

@@ -1,7 +1,7 @@
-"""Observations: what the platform has acknowledged to its users.
+"""Observations: everything that the platform has acknowledged to its users.
 
-Actors add acknowledged records, ended transactions and committed offsets. The checker reads
-everything and compares.
+Actors add acknowledged records, ended transactions and committed offsets. The checker reads all
+topics and compares.
 """
 
 from collections import defaultdict
@@ -100,17 +100,17 @@ class StoredRecord:
 Stored = dict[TopicPartition, Sequence[StoredRecord]]
 
 
-def check_acknowledged(seen: Observations, stored: Stored) -> None:
+def check_acknowledged(observations: Observations, stored: Stored) -> None:
     """Check that acknowledged records exist and are unchanged."""
-    for tp, acknowledged in seen.acknowledged.items():
-        found = {each.offset: each.value for each in stored.get(tp, ())}
-        lost = [offset for offset, value in acknowledged.items() if found.get(offset) != value]
+    for tp, acknowledged in observations.acknowledged.items():
+        values = {each.offset: each.value for each in stored.get(tp, ())}
+        lost = [offset for offset, value in acknowledged.items() if values.get(offset) != value]
         if lost:
             first = min(lost)
             raise Violation(
-                "nothing acknowledged is lost",
+                "no acknowledged record is lost",
                 f"{tp}: {len(lost)} of {len(acknowledged)} records, the first at {first}: "
-                f"{acknowledged[first]!r}, now {found.get(first)!r}",
+                f"{acknowledged[first]!r}, now {values.get(first)!r}",
             )
 
 
@@ -124,10 +124,10 @@ def check_order(stored: Stored) -> None:
         for who, sent in numbers.items():
             for before, after in pairwise(sent):
                 if after <= before:
-                    what = "is there twice" if after == before else f"comes after {before}"
+                    problem = "is duplicated" if after == before else f"comes after {before}"
                     raise Violation(
-                        "records are in order, and there once",
-                        f"{tp}: number {after} of {who.decode()} {what}",
+                        "records are in order, without duplicates",
+                        f"{tp}: number {after} of {who.decode()} {problem}",
                     )
 
 
@@ -139,46 +139,46 @@ def check_offsets(stored: Stored) -> None:
     for tp, records in stored.items():
         for before, after in pairwise(each.offset for each in records):
             if after != before + 1:
-                raise Violation("a log has no holes", f"{tp}: {after} comes after {before}")
+                raise Violation("a log has no gaps", f"{tp}: {after} comes after {before}")
 
 
-def check_transactions(seen: Observations, visible: Stored) -> None:
+def check_transactions(observations: Observations, visible: Stored) -> None:
     """Check that transactions are visible completely or not at all, by their outcomes."""
     values: dict[TopicPartition, set[bytes]] = {
         tp: {each.value for each in records} for tp, records in visible.items()
     }
-    for name, each in seen.transactions.items():
-        found = sum(value in values.get(tp, ()) for tp, value in each.values)
+    for name, each in observations.transactions.items():
+        visible_now = sum(value in values.get(tp, ()) for tp, value in each.values)
         expected = {"committed": {len(each.values)}, "aborted": {0}}.get(
             each.outcome, {0, len(each.values)}
         )
-        if found not in expected:
+        if visible_now not in expected:
             raise Violation(
                 "transactions are atomic",
-                f"{name}, {each.outcome}: {found} of {len(each.values)} records are visible",
+                f"{name}, {each.outcome}: {visible_now} of {len(each.values)} records are visible",
             )
 
 
-def check_visible(seen: Observations, stored: Stored) -> None:
+def check_visible(observations: Observations, stored: Stored) -> None:
     """Check that records that were read as committed are committed."""
-    for tp, visible in seen.visible.items():
-        found = {each.offset: each.value for each in stored.get(tp, ())}
+    for tp, visible in observations.visible.items():
+        values = {each.offset: each.value for each in stored.get(tp, ())}
         for offset, value in visible.items():
-            if found.get(offset) != value:
+            if values.get(offset) != value:
                 raise Violation(
-                    "only what is committed is read",
-                    f"{tp} offset {offset} was read as {value!r}, now {found.get(offset)!r}",
+                    "only committed records are read",
+                    f"{tp} offset {offset} was read as {value!r}, now {values.get(offset)!r}",
                 )
 
 
-def check_delivered(seen: Observations, stored: Stored) -> None:
+def check_delivered(observations: Observations, stored: Stored) -> None:
     """Check that each group has read all records of its topics."""
-    for group, partitions in seen.delivered.items():
+    for group, partitions in observations.delivered.items():
         for tp, records in stored.items():
             missing = [each.offset for each in records if each.offset not in partitions[tp]]
             if missing:
                 raise Violation(
-                    "groups miss nothing",
-                    f"group {group} has not had {len(missing)} of {len(records)} records of {tp}, "
+                    "groups read all records",
+                    f"group {group} has not read {len(missing)} of {len(records)} records of {tp}, "
                     f"the first at {missing[0]}",
                 )

@@ -25,7 +25,7 @@ LONG_US = 100 * MICROSECONDS  # no lock should be held for this long
 
 
 class World:
-    """The scheduler of a simulation, and how long locks were held; all primitives share it."""
+    """The scheduler of a simulation, and the hold times of locks; all primitives share it."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -36,7 +36,7 @@ class World:
         self._mark_s = 0.0
 
     def deadline_us(self, timeout: float | None) -> int | None:
-        """The virtual time after so many seconds."""
+        """The virtual time after this many seconds."""
         if timeout is None:
             return None
         return self.scheduler.now_us + max(0, int(timeout * SECOND_US))
@@ -72,7 +72,7 @@ class _Waiters:
         return scheduler.block(until_us)
 
     def wake(self, count: int) -> None:
-        """Wake so many threads, except those that have timed out."""
+        """Wake this many threads, except those that have timed out."""
         queue = self._queue
         while queue and count > 0:
             task, ticket = queue.popleft()
@@ -229,7 +229,7 @@ class SimulatedRLock:
         if self._scheduler.steps == self._since_step:  # otherwise other threads ran meanwhile
             held_s = time.perf_counter() - self._since_s
             if held_s > world.longest_real.get(name, SHORT_REAL_S):
-                # The processor may have done something else meanwhile.
+                # The processor may have run something else in the meantime.
                 held_s = min(held_s, time.thread_time() - self._since_mark)
                 world.longest_real[name] = max(world.longest_real.get(name, 0.0), held_s)
 
@@ -259,7 +259,6 @@ class SimulatedCondition:
     __slots__ = ("__weakref__", "_lock", "_waiters", "_world", "acquire", "release")
 
     def __init__(self, world: World, lock: SimulatedLock | SimulatedRLock | None = None) -> None:
-        """Without a given lock, it has one of its own."""
         self._world = world
         self._lock = lock = SimulatedRLock(world) if lock is None else lock
         self._waiters: _Waiters | None = None  # created for the first waiter
@@ -291,16 +290,16 @@ class SimulatedCondition:
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """Wait until a predicate is true; returns its last value."""
         until_us = self._world.deadline_us(timeout)
-        found = predicate()
-        while not found:
+        result = predicate()
+        while not result:
             left = None
             if until_us is not None:
                 left = (until_us - self._world.scheduler.now_us) / SECOND_US
                 if left <= 0:
                     break
             self.wait(left)
-            found = predicate()
-        return found
+            result = predicate()
+        return result
 
     def notify(self, n: int = 1) -> None:
         """Wake some waiting threads."""
@@ -351,7 +350,7 @@ class SimulatedEvent:
 class SimulatedThread:
     """A thread of the simulated process that starts it."""
 
-    def __init__(  # noqa: PLR0913 - those of Python's own threads
+    def __init__(  # noqa: PLR0913 - the arguments of Python's own threads
         self,
         world: World,
         group: None = None,

@@ -12,7 +12,7 @@ def read_partitions(
     actor: Actor, partitions: Sequence[TopicPartition], *, isolation: str
 ) -> Stored:
     """Read all records of partitions, in the process of an actor."""
-    found: dict[TopicPartition, list[StoredRecord]] = {tp: [] for tp in partitions}
+    records: dict[TopicPartition, list[StoredRecord]] = {tp: [] for tp in partitions}
     with consumer(
         actor.target,
         isolation_level=isolation,
@@ -25,7 +25,7 @@ def read_partitions(
             for record in reader.poll(timeout_ms=1_000):
                 tp = TopicPartition(record.topic, record.partition)
                 value, key = record.value or b"", record.key or b""
-                found[tp].append(StoredRecord(record.offset, value, key, record.timestamp_ms))
+                records[tp].append(StoredRecord(record.offset, value, key, record.timestamp_ms))
     topics = ", ".join(dict.fromkeys(tp.topic for tp in partitions))
-    actor.note("has read", sum(map(len, found.values())), "records of", topics)
-    return dict(found)
+    actor.note("has read", sum(map(len, records.values())), "records of", topics)
+    return dict(records)

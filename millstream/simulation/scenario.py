@@ -1,7 +1,7 @@
 """Scenario: one simulation as data: actors, settings and faults.
 
-A scenario follows from its seed. Because it is data, a failing one can be reduced: without one of
-its faults or actors it is again a scenario.
+A scenario is derived from its seed. Because it is data, a failing one can be reduced: without one
+of its faults or actors it is still a scenario.
 """
 
 import json
@@ -55,7 +55,7 @@ class Scenario:
 
     @property
     def pace(self) -> int:
-        """The factor by which actors rest longer in a long scenario."""
+        """The factor by which actors pause longer in a long scenario."""
         return pace_of(self.work_ms)
 
     @property
@@ -140,13 +140,13 @@ CONNECT_FAULTS = (
     *(*SERVER_NETWORK_FAULTS, "slow network"),
 )
 LONG_PARTITION_MS = 70_000  # longer than request timeouts
-LONG_MS = 300_000  # actors rest longer in scenarios of this length
+LONG_MS = 300_000  # actors pause longer in scenarios of at least this length
 PACE_MS = 75_000
 SERVER_SEGMENT_BYTES = 20_000  # one of their records is larger than the smallest segments
 
 
 def pace_of(work_ms: int) -> int:
-    """How many times longer than usual actors rest in a scenario of a length."""
+    """The factor by which actors pause longer in a scenario of this length."""
     return 1 if work_ms < LONG_MS else work_ms // PACE_MS
 
 
@@ -358,7 +358,7 @@ def _faults_of_second(random: Random, work_ms: int) -> list[Fault]:
 
 
 def _hard_restarts(random: Random, work_ms: int) -> list[Fault]:
-    """Let a query fail that cannot be restarted immediately, for some seeds."""
+    """Make a query fail that cannot be restarted immediately, for some seeds."""
     if random.random() >= 0.3:
         return []
     at_ms = CALM_BEFORE_MS + random.randrange(work_ms // 8, work_ms // 2)  # rows are inserted
@@ -465,7 +465,7 @@ def _overdue_transaction(random: Random, work_ms: int) -> tuple[Fault, ...]:
 
 
 def _refused_marker(random: Random, work_ms: int) -> tuple[Fault, ...]:
-    """Let one partition refuse markers for a while, for some seeds."""
+    """Make one partition refuse markers for a while, for some seeds."""
     if random.random() >= 0.2:
         return ()
     at_ms = CALM_BEFORE_MS + random.randrange(work_ms)

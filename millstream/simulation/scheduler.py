@@ -7,8 +7,8 @@
 
 A simulated thread is a greenlet: it runs until it blocks on a lock, a condition, a socket or the
 disk. Then the scheduler chooses, by the seed, one of the ready threads. If none is ready, virtual
-time advances to the next deadline. So a seed is one order of events, and the code is that of
-production.
+time advances to the next deadline. So a seed determines one order of events, and the code is the
+production code.
 """
 
 import itertools
@@ -28,11 +28,11 @@ STACK_LINES = 16
 
 
 class SimulationOver(BaseException):
-    """Raised in remaining threads when a simulation ends, so that they end, too."""
+    """Raised in all remaining threads when a simulation ends, to end them, too."""
 
 
 class NoProgress(AssertionError):
-    """A thread runs again and again, and virtual time hardly advances."""
+    """A thread spins: it runs again and again, and virtual time hardly advances."""
 
 
 def _no_hub() -> object:
@@ -146,7 +146,7 @@ class Scheduler:
         return task.woken
 
     def yield_now(self) -> None:
-        """Let other threads run."""
+        """Yield to other threads."""
         if self.is_over:
             raise SimulationOver
         assert self.current is not None
@@ -171,7 +171,7 @@ class Scheduler:
         heappush(self._deadlines, (at_us, next(self._order), task, ticket))
 
     def spend(self, microseconds: int) -> None:
-        """Advance time by what the running thread needs."""
+        """Advance time by the cost of an operation of the running thread."""
         self.now_us += microseconds
 
     # --- called by the simulation ---------------------------------------------------------------
@@ -200,12 +200,12 @@ class Scheduler:
             self._ready.extend(suspended)
 
     def run(self, until_us: int) -> None:
-        """Run until a time, or until nothing is left to do.
+        """Run until a time, or until there is nothing left to run.
 
-        Everything in a simulation is called by the turns of this loop, so it is written for speed.
+        Everything in a simulation is called by this loop, so it is written for speed.
         """
         assert self.current is None, "the scheduler runs already"
-        self._be_hub()
+        self._become_hub()
         ready, deadlines, random = self._ready, self._deadlines, self.random.random
         while True:
             if not ready:
@@ -243,7 +243,7 @@ class Scheduler:
         """The most turns of a thread in one virtual second, and which thread."""
         return self._most_turns, "" if self._busiest is None else str(self._busiest)
 
-    def _be_hub(self) -> None:
+    def _become_hub(self) -> None:
         hub = getcurrent()
         if hub is not self._hub:
             self._hub, self._switch_to_hub = hub, hub.switch
@@ -278,7 +278,7 @@ class Scheduler:
     def end(self) -> None:
         """End all remaining threads: SimulationOver is raised where they wait."""
         self.is_over = True
-        self._be_hub()
+        self._become_hub()
         for task in list(self._tasks):
             if task.greenlet is not None and not task.is_over and task.greenlet:
                 self.current = task

@@ -33,15 +33,15 @@ def shrink(
 ) -> Scenario:
     """Find the smallest scenario, in at most `runs_max` runs."""
     runs = 0
-    found = True
-    while found:
-        found = False
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
         for candidate in smaller(scenario):
             if runs >= runs_max:
                 return scenario
             runs += 1
             if run(candidate).invariant == invariant:
-                scenario, found = candidate, True
+                scenario, is_smaller = candidate, True
                 progress(scenario)
                 break
     return scenario

@@ -37,6 +37,7 @@ from millstream.simulation.actors.streams_apps import OUTPUTS, StreamsApplicatio
 from millstream.simulation.actors.topic_changes import TopicChanges
 from millstream.simulation.actors.unknown_topics import UnknownTopics
 from millstream.simulation.application_state import ApplicationStateChecker
+from millstream.simulation.broker_invariants import BrokerInvariants
 from millstream.simulation.checker import Checker
 from millstream.simulation.clock import VirtualClock
 from millstream.simulation.disk import SimulatedDisk
@@ -48,7 +49,6 @@ from millstream.simulation.scenario import CALM_BEFORE_MS, MINUTE_MS, Fault, Sce
 from millstream.simulation.scheduler import NoProgress
 from millstream.simulation.simulation import Simulation
 from millstream.simulation.stores import ModelDatabases
-from millstream.simulation.watching import Watch
 
 RECOVERY_MS = 10 * MINUTE_MS
 TURNS_A_SECOND_MAX = 5_000  # of one thread; busy threads have had up to 1,000
@@ -85,7 +85,7 @@ class SimulatedPlatform:
     def __init__(self, simulation: Simulation, scenario: Scenario) -> None:
         self.simulation = simulation
         self.scenario = scenario
-        self.seen = Observations()
+        self.observations = Observations()
         self.violation: Violation | None = None
         self.network = SimulatedNetwork(simulation)
         self._disks: dict[str, SimulatedDisk] = {}
@@ -99,7 +99,7 @@ class SimulatedPlatform:
         for name in scenario.actors:
             self.actors[name] = KINDS[name.split()[0]](name, self)
         self._checker = Checker("checker", self)
-        self._watch = Watch(self)
+        self._broker_invariants = BrokerInvariants(self)
         self._state_checker = ApplicationStateChecker("state checker", self)
 
     # --- for actors -----------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class SimulatedPlatform:
             self._state_checker.start()
             self._await(self._state_checker)
         sleep(SETTLED_US)
-        self._watch.check_leftovers()
+        self._broker_invariants.check_leftovers()
         checkers = (self._checker, self._state_checker) if applications else (self._checker,)
         self._is_over = all(each.has_finished for each in checkers)
 
@@ -226,8 +226,8 @@ class SimulatedPlatform:
         """Whether the groups have read all acknowledged records."""
         return all(
             offsets.keys() <= partitions[tp]
-            for partitions in self.seen.delivered.values()
-            for tp, offsets in self.seen.acknowledged.items()
+            for partitions in self.observations.delivered.values()
+            for tp, offsets in self.observations.acknowledged.items()
         )
 
     def _await(self, actor: Actor) -> None:
@@ -258,14 +258,14 @@ class SimulatedPlatform:
     # --- invariants -----------------------------------------------------------------------------
 
     def _check_always(self) -> None:
-        self._watch.look()
+        self._broker_invariants.check()
         for actor in self.actors.values():
             try:
                 actor.check_invariants()
             except Violation as violation:
                 self.report(violation)
         for task, error in self.simulation.scheduler.crashed:
-            self.report(Violation("no thread ends by an exception", f"{task}: {error!r}"))
+            self.report(Violation("no thread ends with an exception", f"{task}: {error!r}"))
         turns, thread = self.simulation.scheduler.busiest
         if turns > TURNS_A_SECOND_MAX:
             self.report(Violation(NO_SPIN, f"{thread}: {turns} turns in a second"))
@@ -322,7 +322,6 @@ class Outcome:
     """The result of a simulation."""
 
     def __init__(self, scenario: Scenario, platform: SimulatedPlatform) -> None:
-        """Copy what is needed after the simulation."""
         simulation = platform.simulation
         self.scenario = scenario
         self.violation = platform.violation
@@ -330,5 +329,5 @@ class Outcome:
         self.lines = simulation.history.last()
         self.virtual_ms = simulation.scheduler.now_us // 1_000
         self.steps = simulation.scheduler.steps
-        self.acknowledged = sum(map(len, platform.seen.acknowledged.values()))
+        self.acknowledged = sum(map(len, platform.observations.acknowledged.values()))
         self.busiest = simulation.scheduler.busiest

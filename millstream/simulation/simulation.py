@@ -25,7 +25,7 @@ class Simulation:
     """
 
     def __init__(self, seed: int) -> None:
-        """Each part has random numbers of its own, so that parts do not affect each other."""
+        """Each part has its own random numbers, so that parts do not affect each other."""
         self.seed = seed
         self.history = History()
         self.scheduler = Scheduler(self.random("scheduler"), self.history)
@@ -65,12 +65,10 @@ class Simulation:
         self.scheduler.kill(process)
 
     def __enter__(self) -> Self:
-        """Install simulated threads in this thread."""
         self._opened.enter_context(logged(self.history, self.scheduler))
         self._opened.enter_context(installed(self.world))
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all remaining threads."""
         with self._opened:
             self.scheduler.end()

@@ -3,8 +3,8 @@
     client's socket --Stream--> server's socket          bytes arrive in order, each at its time,
     client's socket <--Stream-- server's socket          at most as many as the stream can hold
 
-There is no background work: a stream knows when its bytes arrive, and a selector blocks until the
-first of those times. So a message costs one turn of the thread that receives it.
+There is no background work: a stream stores when its bytes arrive, and a selector blocks until the
+first of these times. So a message costs one step of the thread that receives it.
 """
 
 import errno
@@ -25,13 +25,13 @@ END = "end"
 
 
 class Link(Protocol):
-    """The network, as a socket uses it."""
+    """The interface of the network for a socket."""
 
     def sent(self, socket: "SimulatedSocket", data: bytes) -> None:
         """Handle sent bytes."""
         ...
 
-    def took(self, socket: "SimulatedSocket") -> None:
+    def received(self, socket: "SimulatedSocket") -> None:
         """Notify the other end that it can send more."""
         ...
 
@@ -82,29 +82,29 @@ class Stream:
             return self.parts[0][0]
         return None if self.end is None else self.end_us
 
-    def take(self, now_us: int, wanted: int, *, peek: bool = False) -> bytes | None:
-        """Receive arrived bytes, at most `wanted`; None: nothing yet; empty: the end."""
+    def receive(self, now_us: int, size_max: int, *, peek: bool = False) -> bytes | None:
+        """Receive arrived bytes, at most `size_max`; None: nothing yet; empty: the end."""
         parts = self.parts
-        if len(parts) == 1 and parts[0][0] <= now_us and len(parts[0][1]) <= wanted and not peek:
+        if len(parts) == 1 and parts[0][0] <= now_us and len(parts[0][1]) <= size_max and not peek:
             data = parts.popleft()[1]  # the most frequent case: one part, received completely
             self.size -= len(data)
             return bytes(data)
-        taken = []
-        left = wanted
+        received = []
+        left = size_max
         for at_us, data in parts:
             if at_us > now_us or left == 0:
                 break
-            taken.append(data[:left])
-            left -= len(taken[-1])
-        if not taken:
+            received.append(data[:left])
+            left -= len(received[-1])
+        if not received:
             if self.parts or self.end is None or self.end_us > now_us:
                 return None
             if self.end == RESET:
                 raise ConnectionResetError(errno.ECONNRESET, "connection reset by peer")
             return b""
         if not peek:
-            self._drop(wanted - left)
-        return b"".join(taken)
+            self._drop(size_max - left)
+        return b"".join(received)
 
     def _drop(self, count: int) -> None:
         self.size -= count
@@ -140,7 +140,7 @@ class Selectable:
     def changed(self, at_us: int) -> None:
         """Notify the selector of a change at a time."""
         if self.selector is not None:
-            self.selector.look(self, at_us)
+            self.selector.check_at(self, at_us)
 
 
 class SimulatedSocket(Selectable):
@@ -235,10 +235,10 @@ class SimulatedSocket(Selectable):
         room = outgoing.capacity - outgoing.size
         if room <= 0:
             raise BlockingIOError(errno.EAGAIN, "no room to send")
-        taken = bytes(data if len(data) <= room else data[:room])
-        outgoing.size += len(taken)
-        link.sent(self, taken)
-        return len(taken)
+        sent = bytes(data if len(data) <= room else data[:room])
+        outgoing.size += len(sent)
+        link.sent(self, sent)
+        return len(sent)
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
         """Receive arrived bytes."""
@@ -246,23 +246,23 @@ class SimulatedSocket(Selectable):
 
     def recv_into(self, buffer: memoryview, /) -> int:
         """Receive arrived bytes."""
-        taken = self._receive(len(buffer))
-        buffer[: len(taken)] = taken
-        return len(taken)
+        received = self._receive(len(buffer))
+        buffer[: len(received)] = received
+        return len(received)
 
-    def _receive(self, wanted: int, *, peek: bool = False) -> bytes:
+    def _receive(self, size_max: int, *, peek: bool = False) -> bytes:
         self._check_connected()
         self._scheduler.spend(CALL_US)
         incoming, link = self.incoming, self.link
         assert incoming is not None
         assert link is not None
         was_full = incoming.size >= incoming.capacity
-        taken = incoming.take(self._scheduler.now_us, wanted, peek=peek)
-        if taken is None:
+        received = incoming.receive(self._scheduler.now_us, size_max, peek=peek)
+        if received is None:
             raise BlockingIOError(errno.EAGAIN, "nothing has arrived")
         if was_full and not peek:
-            link.took(self)
-        return taken
+            link.received(self)
+        return received
 
     def close(self) -> None:
         """Close this end."""
@@ -270,7 +270,7 @@ class SimulatedSocket(Selectable):
             return
         self.is_closed = True
         if self.selector is not None:
-            self.selector.forget(self)
+            self.selector.remove(self)
         if self.link is not None and self.incoming is not None:
             next_us = self.incoming.next_us() if self.incoming.parts else None
             unread = next_us is not None and next_us <= self._scheduler.now_us
@@ -286,15 +286,15 @@ class SimulatedSocket(Selectable):
             if self.connect_error:
                 return events
             self.is_connected = True
-        found = 0
+        ready = 0
         if events & EVENT_READ:
             assert self.incoming is not None
             next_us = self.incoming.next_us()
             if next_us is not None and next_us <= now_us:
-                found = EVENT_READ
+                ready = EVENT_READ
         if events & EVENT_WRITE and self._is_writable(now_us):
-            found |= EVENT_WRITE
-        return found
+            ready |= EVENT_WRITE
+        return ready
 
     def _is_writable(self, now_us: int) -> bool:
         incoming, outgoing = self.incoming, self.outgoing
@@ -323,14 +323,14 @@ class WakeReceiver(Selectable):
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
         """Receive everything that was sent."""
-        taken, self._sent = self._sent, 0
-        return bytes(taken)
+        count, self._sent = self._sent, 0
+        return bytes(count)
 
     def close(self) -> None:
         """Close this end."""
         self.is_closed = True
         if self.selector is not None:
-            self.selector.forget(self)
+            self.selector.remove(self)
 
     def ready(self, events: int, now_us: int) -> int:
         """Whether there is something to receive."""
@@ -368,7 +368,7 @@ class SimulatedSelector(BaseSelector):
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._keys: dict[Selectable, SelectorKey] = {}
-        self._looks: dict[Selectable, None] = {}  # those that may be ready
+        self._to_check: dict[Selectable, None] = {}  # those that may be ready
         self._due: list[tuple[int, int, Selectable]] = []  # those that will be checked, and when
         self._order = itertools.count()
         self._task: Task | None = None  # the thread that blocks in `select`
@@ -381,7 +381,7 @@ class SimulatedSelector(BaseSelector):
         assert selectable not in self._keys, "a socket is registered once"
         key = self._keys[selectable] = SelectorKey(fileobj, selectable.number, events, data)
         selectable.selector = self
-        self._looks[selectable] = None
+        self._to_check[selectable] = None
         return key
 
     def unregister(self, fileobj: Any) -> SelectorKey:
@@ -389,27 +389,27 @@ class SimulatedSelector(BaseSelector):
         selectable = cast(Selectable, fileobj)
         key = self._keys.pop(selectable)
         selectable.selector = None
-        self._looks.pop(selectable, None)
+        self._to_check.pop(selectable, None)
         return key
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
         """Wait for other events of a socket."""
         selectable = cast(Selectable, fileobj)
         key = self._keys[selectable] = SelectorKey(fileobj, selectable.number, events, data)
-        self._looks[selectable] = None
+        self._to_check[selectable] = None
         return key
 
-    def forget(self, selectable: Selectable) -> None:
+    def remove(self, selectable: Selectable) -> None:
         """Called when a socket is closed: it is never ready again, but can be unregistered."""
-        self._looks.pop(selectable, None)
+        self._to_check.pop(selectable, None)
         selectable.selector = None
 
-    def look(self, selectable: Selectable, at_us: int) -> None:
+    def check_at(self, selectable: Selectable, at_us: int) -> None:
         """Check a socket at a time."""
         task = self._task
         blocked = task is not None and task.ticket == self._ticket
         if at_us <= self._scheduler.now_us:
-            self._looks[selectable] = None
+            self._to_check[selectable] = None
             if blocked:
                 assert task is not None
                 self._scheduler.wake(task)
@@ -447,32 +447,32 @@ class SimulatedSelector(BaseSelector):
             self._task = None
 
     def _ready(self, now_us: int) -> list[tuple[SelectorKey, int]]:
-        due, looks, keys = self._due, self._looks, self._keys
+        due, to_check, keys = self._due, self._to_check, self._keys
         while due and due[0][0] <= now_us:
             selectable = heapq.heappop(due)[2]
             if selectable.selector is self:
-                looks[selectable] = None
-        found: list[tuple[SelectorKey, int]] = []
-        if not looks:
-            return found
-        for selectable in list(looks):
+                to_check[selectable] = None
+        ready: list[tuple[SelectorKey, int]] = []
+        if not to_check:
+            return ready
+        for selectable in list(to_check):
             key = keys[selectable]
             mask = selectable.ready(key.events, now_us)
             if mask:
-                found.append((key, mask))  # checked again next time: it may still be ready
+                ready.append((key, mask))  # checked again next time: it may still be ready
                 continue
-            del looks[selectable]
+            del to_check[selectable]
             next_us = selectable.next_us()
             if next_us is not None and next_us > now_us:
                 heapq.heappush(due, (next_us, next(self._order), selectable))
-        return found
+        return ready
 
     def close(self) -> None:
         """Stop waiting for all sockets."""
         for selectable in self._keys:
             selectable.selector = None
         self._keys.clear()
-        self._looks.clear()
+        self._to_check.clear()
         self._due.clear()
 
     def get_map(self) -> Mapping[Any, SelectorKey]:

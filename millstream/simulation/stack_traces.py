@@ -1,7 +1,8 @@
 """Stack traces in a simulation: equal on all machines, because records contain them.
 
-The size of a record decides when a segment is full and how long a message takes. So the text does
-not have the folder of the installation, nor frames of Python's library, which differs by version.
+The size of a record determines when a segment is full and how long a message takes. So the text
+contains neither the folder of the installation nor frames of Python's library, which differ between
+machines.
 """
 
 from pathlib import Path
@@ -13,20 +14,20 @@ FOLDERS = tuple(f"{ROOT / name}/" for name in PACKAGES)
 
 
 def format_error(error: BaseException) -> str:
-    """The error as Python prints it, with our frames only and without source lines."""
+    """Format an error as Python does, but only with our frames and without source lines."""
     shown = TracebackException.from_exception(error, lookup_lines=False)
-    _leave_out(shown)
+    _remove_foreign_frames(shown)
     return "".join(shown.format())
 
 
-def _leave_out(shown: TracebackException) -> None:
-    """Remove from an error and its causes what differs between machines."""
+def _remove_foreign_frames(shown: TracebackException) -> None:
+    """Remove the parts that differ between machines from an error and its causes."""
     shown.stack = StackSummary.from_list(
         [_without_folder(each) for each in shown.stack if _is_ours(each)]
     )
     for each in (shown.__cause__, shown.__context__, *(shown.exceptions or ())):
         if each is not None:
-            _leave_out(each)
+            _remove_foreign_frames(each)
 
 
 def _is_ours(frame: FrameSummary) -> bool:

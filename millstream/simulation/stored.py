@@ -1,4 +1,4 @@
-"""StoredFile and StoredFolder: what programs see on a simulated disk, and what is durable.
+"""StoredFile and StoredFolder: the content of a simulated disk in memory, and its durable part.
 
     write, truncate            data: the page cache        changes: not on the disk yet
     create, rename, unlink     entries: names in memory
@@ -16,7 +16,7 @@ from random import Random
 from typing import NamedTuple
 
 SECTOR_BYTES = 512
-OLD_VERSION_CHANCE = 0.2  # that a sector without all writes has some of them
+OLD_VERSION_CHANCE = 0.2  # the chance that a sector that lacks writes has some of them
 
 
 class DataChange(NamedTuple):
@@ -64,7 +64,7 @@ class StoredFile:
     def _count_before(self, end_number: int) -> int:
         return sum(1 for change in self.changes if change.number < end_number)
 
-    def settle(self, end_number: int) -> None:
+    def make_durable(self, end_number: int) -> None:
         """Make all changes before a number durable."""
         count = self._count_before(end_number)
         for change in self.changes[:count]:
@@ -74,7 +74,7 @@ class StoredFile:
     def lose_power(self, random: Random, *, whole: bool = False) -> None:
         """Keep a random part of the changes, or with `whole` all or none."""
         if whole and random.random() < 0.5:
-            self.settle(self.next_number)
+            self.make_durable(self.next_number)
         elif self.changes and not whole:
             self.durable = self._image(self.changes, random)
         self.changes.clear()
@@ -106,7 +106,7 @@ class StoredFile:
         # If a truncation is not on disk, later writes to the blocks that it frees are not, either.
         end = next((n for n in range(size_end, count) if changes[n].cuts), count)
         keep_chance = random.choice((0.0, 1.0, random.random()))
-        sectors: dict[int, int] = {}  # the number of changes that each has
+        sectors: dict[int, int] = {}  # the number of changes in each
         image = bytearray(self.durable)
         for number, change in enumerate(changes[:end]):
             if change.data is None:
@@ -114,10 +114,10 @@ class StoredFile:
                     _resize(image, change.size_after)
                 continue
             for sector, start, stop in _pieces(change.position, len(change.data)):
-                seen = sectors.get(sector)
-                if seen is None:
-                    seen = sectors[sector] = _version(random, keep_chance, end)
-                if number < seen:
+                version = sectors.get(sector)
+                if version is None:
+                    version = sectors[sector] = _version(random, keep_chance, end)
+                if number < version:
                     offset = change.position
                     _write(image, change.data[start - offset : stop - offset], start)
         _resize(image, changes[size_end - 1].size_after if size_end else len(self.durable))
@@ -184,34 +184,38 @@ class NameChange(NamedTuple):
     """A removed name, an added one, or both atomically."""
 
     number: int
-    gone: Name | None
-    made: Name | None
+    removed: Name | None
+    added: Name | None
 
     def objects(self) -> list[object]:
         """The names and nodes of the change; changes of the same object keep their order."""
         return [
             each
-            for folder, name, node in filter(None, (self.gone, self.made))
+            for folder, name, node in filter(None, (self.removed, self.added))
             for each in ((id(folder), name), id(node))
         ]
 
     @property
     def is_move(self) -> bool:
         """Whether it moves a node between directories."""
-        return self.gone is not None and self.made is not None and self.gone[0] is not self.made[0]
+        return (
+            self.removed is not None
+            and self.added is not None
+            and self.removed[0] is not self.added[0]
+        )
 
     def touches(self, folder: StoredFolder) -> bool:
         """Whether an fsync of the directory covers it."""
-        return (self.gone is not None and self.gone[0] is folder) or (
-            self.made is not None and self.made[0] is folder
+        return (self.removed is not None and self.removed[0] is folder) or (
+            self.added is not None and self.added[0] is folder
         )
 
-    def settle(self) -> None:
+    def make_durable(self) -> None:
         """Make the change durable."""
-        if self.gone is not None:
-            self.gone[0].durable.pop(self.gone[1], None)
-        if self.made is not None:
-            self.made[0].durable[self.made[1]] = self.made[2]
+        if self.removed is not None:
+            self.removed[0].durable.pop(self.removed[1], None)
+        if self.added is not None:
+            self.added[0].durable[self.added[1]] = self.added[2]
 
 
 @dataclass(slots=True)
@@ -224,32 +228,32 @@ class Names:
 
     def change(
         self,
-        gone: Name | None,
-        made: Name | None,
+        removed: Name | None,
+        added: Name | None,
     ) -> None:
         """Remove a name, add one, or rename, in memory."""
-        if gone is not None:
-            del gone[0].entries[gone[1]]
-        if made is not None:
-            made[0].entries[made[1]] = made[2]
-        self.changes.append(NameChange(self.next_number, gone, made))
+        if removed is not None:
+            del removed[0].entries[removed[1]]
+        if added is not None:
+            added[0].entries[added[1]] = added[2]
+        self.changes.append(NameChange(self.next_number, removed, added))
         self.next_number += 1
 
-    def settle(self, folder: StoredFolder, end_number: int) -> None:
+    def make_durable(self, folder: StoredFolder, end_number: int) -> None:
         """Make the changes of a directory before a number durable, with their dependencies."""
         kept: list[NameChange] = []
-        settled: list[NameChange] = []
+        made_durable: list[NameChange] = []
         elsewhere: set[object] = set()  # names and nodes that moved between directories
         for change in reversed(self.changes):
             is_due = change.number < end_number and change.touches(folder)
             if is_due or (elsewhere and not elsewhere.isdisjoint(change.objects())):
-                settled.append(change)
+                made_durable.append(change)
                 if not is_due or change.is_move:
                     elsewhere.update(change.objects())
             else:
                 kept.append(change)
-        for change in reversed(settled):
-            change.settle()
+        for change in reversed(made_durable):
+            change.make_durable()
         self.changes = kept[::-1]
 
     def lose_power(self, random: Random, *, whole: bool = False) -> None:
@@ -272,7 +276,7 @@ class Names:
         for change, is_kept in zip(self.changes, kept, strict=True):
             objects = change.objects()
             if is_kept and lost.isdisjoint(objects):
-                change.settle()
+                change.make_durable()
             else:
                 lost.update(objects)
         self.changes.clear()

@@ -1,4 +1,4 @@
-"""ModelDatabases: databases of a simulated machine that behave as `streams.state.rocks` does.
+"""ModelDatabases: databases of a simulated machine that behave like `streams.state.rocks`.
 
 RocksDB accesses the disk itself, so simulations use this database on the simulated disk instead. It
 has exactly the guarantees of RocksDB with the options of RocksMemory:
@@ -32,18 +32,18 @@ from sortedcontainers import SortedDict
 
 from broker.files import FileSystem
 from broker.model import OpenFile
-from streams.state.backing import Backing, Row, Write, is_fact_of, scan_in_blocks
+from streams.state.backing import Backing, Row, Write, is_metadata_of, scan_in_blocks
 from streams.state.database_folder import DatabaseFolder, closed
 
 MANIFEST = "MANIFEST"
 LOCK = "LOCK"
-FACTS = ""  # the facts, which are written with the rows
-FRAME = struct.Struct(">II")  # length and checksum of what follows
+METADATA = ""  # the metadata, which are written with the rows
+FRAME = struct.Struct(">II")  # length and checksum of the data that follows
 LOG_BYTES_MAX = 64 * 1024
 MARSHAL_VERSION = 2  # later ones depend on how often objects are referenced
 
 Changes = list[tuple[bytes, bytes | None]]
-# Changed rows by store, expired before a key by store, changed facts: in the order of RocksDB's.
+# Changed rows by store, expired before a key by store, changed metadata: in the order of RocksDB's.
 Entry = tuple[list[tuple[str, Changes]], list[tuple[str, bytes]], Changes]
 
 
@@ -98,7 +98,7 @@ class _Family:
 
 
 class ModelBacking:
-    """The rows of one store, as RocksBacking."""
+    """The rows of one store, like RocksBacking."""
 
     is_memory = False
     memory_bytes = 0
@@ -109,13 +109,13 @@ class ModelBacking:
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
-        found: bytes | None = self._database.rows(self._name).get(key)
-        return found
+        value: bytes | None = self._database.rows(self._name).get(key)
+        return value
 
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[Row]:
-        """Rows from `first` up to, not including, `before`."""
+        """Rows from `first` (inclusive) to `before` (exclusive)."""
         read = partial(self._block, backwards=backwards)
         return scan_in_blocks(read, first, before, backwards=backwards)
 
@@ -141,7 +141,7 @@ class ModelBacking:
 
 
 class ModelDatabase:
-    """The persistent stores of one task, as RocksDatabase."""
+    """The persistent stores of one task, like RocksDatabase."""
 
     def __init__(
         self, files: FileSystem, path: Path, stores: Sequence[str], *, log_bytes_max: int
@@ -156,7 +156,7 @@ class ModelDatabase:
         self._folder.delete_damaged()
         try:
             self._open(stores)
-            self._families[FACTS].load()  # without them no store can be opened
+            self._families[METADATA].load()  # without them no store can be opened
         except OSError as error:
             self._lock: OpenFile | None = None
             self._folder.raise_unless_damage(error)
@@ -172,14 +172,14 @@ class ModelDatabase:
             self._lock = files.lock(self._name(LOCK))
         except BlockingIOError as error:
             raise OSError(f"lock hold by current process: {self._name(LOCK)}") from error
-        self._families: dict[str, _Family] = {FACTS: _Family()}
+        self._families: dict[str, _Family] = {METADATA: _Family()}
         self._number = 0
         manifest = files.read_file(self._name(MANIFEST))
         replayed = manifest is None or self._load(manifest)
-        for name in sorted(set(self._families) - {FACTS, *stores}):
-            # Facts first: rows without facts are never used.
-            facts = self._families[FACTS]
-            facts.apply([(key, None) for key in facts.load() if is_fact_of(key, name)])
+        for name in sorted(set(self._families) - {METADATA, *stores}):
+            # Metadata first: rows without metadata are never used.
+            metadata = self._families[METADATA]
+            metadata.apply([(key, None) for key in metadata.load() if is_metadata_of(key, name)])
             del self._families[name]
             replayed = True
         for name in stores:
@@ -266,10 +266,10 @@ class ModelDatabase:
         except OSError as error:
             raise self._folder.failed(str(error), store) from error
 
-    def facts(self) -> dict[bytes, bytes]:
-        """The facts that were written with the rows."""
+    def metadata(self) -> dict[bytes, bytes]:
+        """The metadata that was written with the rows."""
         assert self._is_open
-        return dict(self.rows(FACTS))
+        return dict(self.rows(METADATA))
 
     def write(self, write: Write) -> None:
         """Apply all changes, or none."""
@@ -277,7 +277,7 @@ class ModelDatabase:
         entry: Entry = (
             [(name, list(rows.items())) for name, rows in write.rows.items() if rows],
             list(write.expired.items()),
-            list(write.facts.items()),
+            list(write.metadata.items()),
         )
         if not any(entry):
             return
@@ -302,12 +302,12 @@ class ModelDatabase:
         self._log_bytes += len(frame)
 
     def _apply(self, entry: Entry) -> None:
-        rows, expired, facts = entry
+        rows, expired, metadata = entry
         for name, changes in rows:
             self._families.setdefault(name, _Family()).apply(changes)
         for name, before in expired:
             self._families.setdefault(name, _Family()).expire(before)
-        self._families[FACTS].apply(facts)
+        self._families[METADATA].apply(metadata)
 
 
 def _framed(data: bytes) -> bytes:
@@ -319,8 +319,8 @@ def _frames(data: bytes) -> Iterator[bytes]:
     at = 0
     while len(data) - at >= FRAME.size:
         size, checksum = FRAME.unpack_from(data, at)
-        found = data[at + FRAME.size : at + FRAME.size + size]
-        if size == 0 or len(found) < size or zlib.crc32(found) != checksum:
+        entry = data[at + FRAME.size : at + FRAME.size + size]
+        if size == 0 or len(entry) < size or zlib.crc32(entry) != checksum:
             return
-        yield found
+        yield entry
         at += FRAME.size + size

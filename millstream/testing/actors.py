@@ -69,13 +69,13 @@ class Application(PipelineActor):
             except Exception as error:  # including errors of the user's code
                 self._note_error(error)
             self.is_running = lambda: False
-            self.rest(500, 1_000)
+            self.sleep(500, 1_000)
 
     def _watch(self, is_running: Callable[[], bool], is_over: Callable[[], bool]) -> None:
         """Wait until it must stop, or has ended."""
         self.is_running = is_running
         was_running = False
-        while not is_over() and self.rest(CHECK_MS, CHECK_MS):
+        while not is_over() and self.sleep(CHECK_MS, CHECK_MS):
             if is_running() and not was_running:
                 self.note("processes records")
             was_running = is_running()
@@ -179,7 +179,7 @@ class Sender(PipelineActor):
                         )
                     )
                 self.note("sends", _shown(chunk))
-                self.rest(work_ms // CHUNKS, work_ms // CHUNKS)
+                self.sleep(work_ms // CHUNKS, work_ms // CHUNKS)
             for delivery in sent:
                 delivery.result()
 
@@ -204,28 +204,28 @@ class Reader(PipelineActor):
 
     def _wait(self) -> None:
         with admin(self.target, default_api_timeout_ms=60_000) as cluster:
-            seen: object = None
+            previous: object = None
             unchanged_ms = 0
             while unchanged_ms < self.world.settle_ms:
-                self.rest(READ_MS, READ_MS)
+                self.sleep(READ_MS, READ_MS)
                 now = self._progress(cluster)
-                is_same = now is not None and now == seen
+                is_same = now is not None and now == previous
                 unchanged_ms = unchanged_ms + READ_MS if is_same else 0
-                seen = now
+                previous = now
 
     def _progress(self, cluster: Admin) -> object:
         """End and committed offsets; None while input is not processed."""
         if not all(each.is_running() for each in self.world.applications):
             return None
         latest = dict.fromkeys(self._partitions(cluster), LATEST)
-        ends = {tp: found.offset for tp, found in cluster.list_offsets(latest).all().items()}
+        ends = {tp: result.offset for tp, result in cluster.list_offsets(latest).all().items()}
         stable = cluster.list_offsets(latest, committed=True).all()
         if any(stable[tp].offset != end for tp, end in ends.items()):
             return None  # a transaction is open
         committed = {
-            (group, tp): found.offset
+            (group, tp): result.offset
             for group in self._reads()
-            for tp, found in cluster.list_group_offsets(group).all().items()
+            for tp, result in cluster.list_group_offsets(group).all().items()
         }
         for group, topics in self._reads().items():
             for tp, end in ends.items():
@@ -251,11 +251,11 @@ class Reader(PipelineActor):
         with consumer(
             self.target, isolation_level="read_committed", auto_offset_reset="earliest"
         ) as reader:
-            places = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
-            reader.assign(places)
-            ends = reader.end_offsets(places)
-            found = []
-            while any(reader.position(tp) < ends[tp] for tp in places):
-                found += reader.poll(timeout_ms=1_000)
-        for record in sorted(found, key=lambda each: (each.partition, each.offset)):
+            partitions = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
+            reader.assign(partitions)
+            ends = reader.end_offsets(partitions)
+            records = []
+            while any(reader.position(tp) < ends[tp] for tp in partitions):
+                records += reader.poll(timeout_ms=1_000)
+        for record in sorted(records, key=lambda each: (each.partition, each.offset)):
             yield record.key, record.value

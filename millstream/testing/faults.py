@@ -31,7 +31,7 @@ Topics = Mapping[str, Sequence[EncodedRecord]]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FaultScope:
     """The possible targets of faults: processes, times and input records."""
 
     applications: Sequence[str]
@@ -42,7 +42,7 @@ class Field:
 class FaultKind(Protocol):
     """A kind of fault: `crash`, `network`, `reorder`, `duplicate` or `late`."""
 
-    def choose(self, random: Random, field: Field) -> list[Fault]:
+    def choose(self, random: Random, scope: FaultScope) -> list[Fault]:
         """Choose the faults of this kind for one run."""
         ...
 
@@ -53,7 +53,7 @@ class InputFault(Fault):
 
     record: str = ""
     number: int = 0
-    behind: int = 0  # the number of the record that it comes after
+    behind: int = 0  # the number of the record after which it is sent
 
     def __str__(self) -> str:
         how = "is sent again" if self.kind == "duplicate" else "arrives late"
@@ -68,15 +68,15 @@ class Crash:
     times_max: int
     of: tuple[str, ...]
 
-    def choose(self, random: Random, field: Field) -> list[Fault]:
+    def choose(self, random: Random, scope: FaultScope) -> list[Fault]:
         """Choose crashes of processes."""
         targets = [
-            *(name for name in field.applications if APPLICATION in self.of for _ in range(3)),
+            *(name for name in scope.applications if APPLICATION in self.of for _ in range(3)),
             *([BROKER] if BROKER in self.of else []),
         ]
         return [
             Fault(
-                _moment(random, field.work_ms),
+                _random_time_ms(random, scope.work_ms),
                 random.choice(CRASHES),
                 random.choice(targets),
                 random.choice(DOWN_MS),
@@ -85,8 +85,8 @@ class Crash:
         ]
 
 
-def _moment(random: Random, work_ms: int) -> int:
-    """A random time, or one shortly after records were sent."""
+def _random_time_ms(random: Random, work_ms: int) -> int:
+    """A random time, possibly shortly after records were sent."""
     if random.random() < 0.5:
         return random.randrange(work_ms)
     return random.randrange(CHUNKS) * work_ms // CHUNKS + random.randrange(BUSY_MS)
@@ -95,11 +95,11 @@ def _moment(random: Random, work_ms: int) -> int:
 def crash(*, times: int = 3, of: Sequence[str] = (APPLICATION, BROKER)) -> FaultKind:
     """The application or the broker is killed, loses power or is stopped, and is restarted.
 
-    This happens at least once and at most so many `times` in a run.
+    This happens at least once and at most `times` times in a run.
     """
     unknown = [name for name in of if name not in (APPLICATION, BROKER)]
     if unknown or not of:
-        raise ValueError(f'crash(of={of!r}): give "{APPLICATION}", "{BROKER}" or both')
+        raise ValueError(f'crash(of={of!r}): pass "{APPLICATION}", "{BROKER}" or both')
     return Crash(times, tuple(of))
 
 
@@ -109,13 +109,13 @@ class Network:
 
     times_max: int
 
-    def choose(self, random: Random, field: Field) -> list[Fault]:
+    def choose(self, random: Random, scope: FaultScope) -> list[Fault]:
         """Choose network faults."""
         return [
             Fault(
-                random.randrange(field.work_ms),
+                random.randrange(scope.work_ms),
                 random.choice(NETWORK_FAULTS),
-                random.choice([*field.applications, BROKER]),
+                random.choice([*scope.applications, BROKER]),
                 random.choice((500, 2_000, 5_000)),
             )
             for _ in range(random.randint(1, self.times_max))
@@ -133,20 +133,20 @@ class MovedRecords:
 
     kind: str
     by_ms: int
-    least: float  # of `by_ms`
+    share_min: float  # of `by_ms`
 
-    def choose(self, random: Random, field: Field) -> list[Fault]:
+    def choose(self, random: Random, scope: FaultScope) -> list[Fault]:
         """Choose records of each topic, and later positions for them."""
-        found: list[Fault] = []
-        for topic, records in field.topics.items():
+        faults: list[Fault] = []
+        for topic, records in scope.topics.items():
             count = random.randint(1, max(1, int(len(records) * SHARE))) if records else 0
             for number in sorted(random.sample(range(len(records)), count)):
-                by_ms = int(self.by_ms * random.uniform(self.least, 1))
+                by_ms = int(self.by_ms * random.uniform(self.share_min, 1))
                 behind = last_within(records, number, by_ms)
                 if behind > number or self.kind == "duplicate":
                     shown = str(records[number])
-                    found.append(InputFault(0, self.kind, topic, 0, shown, number, behind))
-        return found
+                    faults.append(InputFault(0, self.kind, topic, 0, shown, number, behind))
+        return faults
 
 
 def last_within(records: Sequence[EncodedRecord], number: int, by_ms: int) -> int:
@@ -169,7 +169,7 @@ def duplicate(*, within: timedelta = timedelta(minutes=1)) -> FaultKind:
 
 
 def late(*, by: timedelta) -> FaultKind:
-    """A record arrives late: records newer by up to this time, and at least half of it, come first.
+    """A record arrives late, after records newer by between half of this time and all of it.
 
     Use the grace period of the pipeline: then no window is closed when its record arrives.
     """
@@ -188,12 +188,12 @@ def ordered_records(topics: Topics, faults: Sequence[Fault]) -> list[EncodedReco
     Topics are merged by the largest timestamp so far of each topic.
     """
     merged: list[tuple[int, int, int, EncodedRecord]] = []
-    for place, (topic, records) in enumerate(topics.items()):
+    for position, (topic, records) in enumerate(topics.items()):
         moved = [each for each in faults if isinstance(each, InputFault) and each.target == topic]
         newest_ms = 0
         for order, record in enumerate(_with_moved(records, moved)):
             newest_ms = max(newest_ms, record.timestamp_ms)
-            merged.append((newest_ms, place, order, record))
+            merged.append((newest_ms, position, order, record))
     return [record for *_, record in sorted(merged, key=lambda each: each[:3])]
 
 

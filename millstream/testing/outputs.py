@@ -23,22 +23,22 @@ class Output:
     def result(self, topic: str, stored: Stored) -> Result:
         """Decode records to the compared values, by key."""
         key_serde, value_serde = serde_of(self.key, at=topic), serde_of(self.value, at=topic)
-        found: dict[Any, Any] = {}
+        result: dict[Any, Any] = {}
         for key_bytes, value_bytes in stored:
             key = _hashable(key_serde.deserialize(topic, key_bytes))
             value = value_serde.deserialize(topic, value_bytes)
             if not self.is_table:
-                found.setdefault(key, []).append(value)
+                result.setdefault(key, []).append(value)
             elif value is None:
-                found.pop(key, None)
+                result.pop(key, None)
             else:
-                found[key] = value
-        return found
+                result[key] = value
+        return result
 
-    def differences(self, topic: str, expected: Result, found: Result) -> Iterator[str]:
+    def differences(self, topic: str, expected: Result, actual: Result) -> Iterator[str]:
         """Describe differences, key by key."""
-        for key in [*expected, *(key for key in found if key not in expected)]:
-            before, after = expected.get(key, _NOTHING), found.get(key, _NOTHING)
+        for key in [*expected, *(key for key in actual if key not in expected)]:
+            before, after = expected.get(key, _NOTHING), actual.get(key, _NOTHING)
             if not self._is_same(before, after):
                 shown = f'output "{topic}", key {key!r}'
                 yield f"{shown}: expected {_shown(before)}, found {_shown(after)}"

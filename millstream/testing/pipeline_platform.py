@@ -73,7 +73,7 @@ class Outcome:
     """The result of one run."""
 
     results: Mapping[str, Result]
-    problem: str  # why there are no results
+    problem: str  # why there are no results; empty if there are
     digest: str
     lines: Sequence[str] = field(repr=False)
     virtual_ms: int

@@ -63,17 +63,17 @@ SerdesOf = Callable[[str], tuple[AnySerde | None, AnySerde | None]]
 
 def encode_records(inputs: Inputs, serdes_of: SerdesOf) -> dict[str, tuple[EncodedRecord, ...]]:
     """Serialize the records of all topics, and set missing timestamps."""
-    found: dict[str, tuple[EncodedRecord, ...]] = {}
+    encoded: dict[str, tuple[EncodedRecord, ...]] = {}
     for topic, given in inputs.items():
         typed = given if isinstance(given, Input) else Input(given)
         known_key, known_value = serdes_of(topic)
         key_serde = known_key if typed.key is None else serde_of(typed.key, at=topic)
         value_serde = known_value if typed.value is None else serde_of(typed.value, at=topic)
-        found[topic] = tuple(
+        encoded[topic] = tuple(
             _encoded(topic, number, _record(each), key_serde, value_serde)
             for number, each in enumerate(typed.records)
         )
-    return found
+    return encoded
 
 
 def _record(given: Given) -> Record:

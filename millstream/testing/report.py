@@ -40,11 +40,11 @@ def report(
     smallest: Scenario,
     differences: Sequence[str],
     events: Sequence[str],
-    again: str,
+    rerun: str,
 ) -> str:
     """Format the differences, the faults of the seed, the necessary ones, and the last events."""
     faults = [described(fault) for fault in scenario.faults]
-    enough = [described(fault) for fault in smallest.faults]
+    necessary = [described(fault) for fault in smallest.faults]
     parts = [
         f"seed {scenario.seed}: the result is not that of the run without faults",
         *_indented(differences, DIFFERENCES_SHOWN),
@@ -52,9 +52,9 @@ def report(
         "faults of this seed (times count from the first input record):",
         *_indented(faults, FAULTS_SHOWN),
         "faults that are enough for a difference:",
-        *_indented(enough or [WITHOUT_FAULTS], FAULTS_SHOWN),
+        *_indented(necessary or [WITHOUT_FAULTS], FAULTS_SHOWN),
         "",
-        f"to run this seed again: {again.format(seed=scenario.seed)}",
+        f"to run this seed again: {rerun.format(seed=scenario.seed)}",
         "",
         "what happened with these faults, the last events (virtual seconds, process, event):",
         *_indented(_important(events)[-EVENTS_SHOWN:]),
@@ -72,21 +72,21 @@ def described(fault: Fault) -> str:
 
 def _important(events: Iterable[str]) -> list[str]:
     """Omit INFO logs, and combine consecutive lines about sent records."""
-    found: list[str] = []
+    lines: list[str] = []
     for event in events:
         line = event.partition("\n")[0][:EVENT_LENGTH_MAX]
         if " logs INFO: " in line:
             continue
-        if found and SENDS in line and SENDS in found[-1]:
-            first, _, _ = found[-1].partition(" ... ")
-            found[-1] = f"{first} ... {line.split()[-1]}"
+        if lines and SENDS in line and SENDS in lines[-1]:
+            first, _, _ = lines[-1].partition(" ... ")
+            lines[-1] = f"{first} ... {line.split()[-1]}"
         else:
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 def _indented(lines: Iterable[str], count_max: int | None = None) -> list[str]:
-    found = [indent(line, "  ") for line in lines]
-    if count_max is not None and len(found) > count_max:
-        found[count_max:] = [f"  ... and {len(found) - count_max} more"]
-    return found
+    indented = [indent(line, "  ") for line in lines]
+    if count_max is not None and len(indented) > count_max:
+        indented[count_max:] = [f"  ... and {len(indented) - count_max} more"]
+    return indented

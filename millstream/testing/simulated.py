@@ -8,7 +8,7 @@ from random import Random
 from millstream.simulation import campaign
 from millstream.simulation.scenario import Fault, Scenario
 from millstream.simulation.shrinking import shrink
-from millstream.testing.faults import FaultKind, Field, crash
+from millstream.testing.faults import FaultKind, FaultScope, crash
 from millstream.testing.outputs import Output, Result
 from millstream.testing.pipeline_platform import WORK_MS, Experiment, Outcome, run_once
 from millstream.testing.pipelines import Pipeline, StreamsPipeline, sql_pipeline
@@ -31,7 +31,7 @@ class Simulated:
 
     only_seed: int | None = None  # --simulation-seed
     seed_count: int | None = None  # --simulation-seeds: replaces the count of tests
-    again: str = "give only_seed={seed}"  # how to run a seed again
+    rerun: str = "pass only_seed={seed}"  # how to run a seed again
 
     def run(  # noqa: PLR0913 - one argument per option
         self,
@@ -60,9 +60,9 @@ class Simulated:
             raise FailedRun(f"the run without faults failed: {expected.problem}")
         for seed in self._seeds(seeds):
             scenario = scenario_of(seed, experiment, tuple(faults))
-            found = run_once(experiment, scenario)
-            if lines := differences(experiment, expected, found):
-                raise DifferentResult(_explained(experiment, scenario, expected, lines, self.again))
+            actual = run_once(experiment, scenario)
+            if lines := differences(experiment, expected, actual):
+                raise DifferentResult(_explained(experiment, scenario, expected, lines, self.rerun))
         return dict(expected.results)
 
     def _seeds(self, seeds: int) -> Sequence[int]:
@@ -75,7 +75,7 @@ def _pipeline(
     build: Callable[[], Topology] | None, sql: str | Path | None, settings: Mapping[str, object]
 ) -> Pipeline:
     if (build is None) == (sql is None):
-        raise TypeError("give a function that builds a topology, or sql=")
+        raise TypeError("pass a function that builds a topology, or sql=")
     if build is not None:
         return StreamsPipeline(build, settings)
     assert sql is not None
@@ -107,24 +107,24 @@ def _experiment(
 def scenario_of(seed: int, experiment: Experiment, kinds: Sequence[FaultKind]) -> Scenario:
     """The scenario of a seed. Each seed omits some kinds, so that each is also tested alone."""
     random = Random(f"{seed}/pipeline faults")
-    field = Field(experiment.application_names, WORK_MS, experiment.inputs)
-    chosen = random.sample(kinds, random.randint(1, len(kinds))) if kinds else []
+    scope = FaultScope(experiment.application_names, WORK_MS, experiment.inputs)
+    included = random.sample(kinds, random.randint(1, len(kinds))) if kinds else []
     faults: list[Fault] = []
     for number, kind in enumerate(kinds):
-        if kind in chosen:
-            faults += kind.choose(Random(f"{seed}/pipeline faults/{number}"), field)
+        if kind in included:
+            faults += kind.choose(Random(f"{seed}/pipeline faults/{number}"), scope)
     faults.sort(key=lambda fault: fault.at_ms)
     return experiment.scenario(seed, faults)
 
 
-def differences(experiment: Experiment, expected: Outcome, found: Outcome) -> list[str]:
+def differences(experiment: Experiment, expected: Outcome, actual: Outcome) -> list[str]:
     """The differences between two runs, one per line."""
-    if found.problem:
-        return [found.problem]
+    if actual.problem:
+        return [actual.problem]
     return [
         line
         for topic, output in experiment.outputs.items()
-        for line in output.differences(topic, expected.results[topic], found.results[topic])
+        for line in output.differences(topic, expected.results[topic], actual.results[topic])
     ]
 
 
@@ -133,7 +133,7 @@ def _explained(
     scenario: Scenario,
     expected: Outcome,
     lines: list[str],
-    again: str,
+    rerun: str,
 ) -> str:
     """The report of a seed, with the fewest faults that are necessary."""
 
@@ -147,5 +147,5 @@ def _explained(
     if run(smallest).passed:
         smallest = shrink(scenario, SAME_RESULT, run, runs_max=SHRINKING_RUNS_MAX)
     outcome = run_once(experiment, smallest)
-    found = differences(experiment, expected, outcome) or [*lines, ONLY_ONCE]
-    return report(scenario, smallest, found, outcome.lines, again)
+    remaining = differences(experiment, expected, outcome) or [*lines, ONLY_ONCE]
+    return report(scenario, smallest, remaining, outcome.lines, rerun)

@@ -86,7 +86,7 @@ class SinkRows:
             topic = self._scan.topic
             places = [TopicPartition(topic, each) for each in reader.partitions_for(topic)]
             reader.assign(places)
-            known = dict(json.loads(database.facts().get(PLACES, b"[]")))
+            known = dict(json.loads(database.metadata().get(PLACES, b"[]")))
             for place in places:
                 if place.partition in known:
                     reader.seek(place, known[place.partition])
@@ -109,8 +109,8 @@ class SinkRows:
                 rows[each.key] = None if each.value is None else head + each.value
         at = [(each.partition, reader.position(each)) for each in places]
         assert self._database is not None, "it is opened with the consumer"
-        fact = json.dumps(at).encode()
-        self._database.write(Write(rows={STORE: rows}, facts={PLACES: fact}))
+        data = json.dumps(at).encode()
+        self._database.write(Write(rows={STORE: rows}, metadata={PLACES: data}))
 
     def close(self) -> None:
         """Close the consumer and the files; the rows stay."""

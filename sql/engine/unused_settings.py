@@ -1,14 +1,13 @@
 """Settings of ksqlDB that have one value here: others would have no effect, and why.
 
-A server logs a warning about other values when it starts, and SET rejects them.
+A server logs a warning about other values when it starts, and SET rejects them. SATISFIED are
+settings whose every value holds, so that clients of ksqlDB may send them with requests.
 """
 
 from collections.abc import Mapping
 
 _ALLOWED = "statements may always use them"
-_CODE = "expressions are always compiled"
 _NO_LIMIT = "there is no such limit"
-_ACTIVE = "pull queries read tables where they are active"
 _FIXED = "it cannot be changed"
 
 UNUSED: Mapping[str, str] = {
@@ -20,10 +19,6 @@ UNUSED: Mapping[str, str] = {
     "ksql.query.pull.limit.clause.enabled": _ALLOWED,
     "ksql.stream.stream.within.enabled": _ALLOWED,
     "ksql.suppress.buffer.size.bytes": _NO_LIMIT,
-    "ksql.query.pull.interpreter.enabled": _CODE,
-    "ksql.query.push.v2.interpreter.enabled": _CODE,
-    "ksql.query.pull.enable.standby.reads": _ACTIVE,
-    "ksql.query.pull.max.allowed.offset.lag": _ACTIVE,
     "ksql.query.pull.forwarding.timeout.ms": _FIXED,
     "ksql.query.pull.consistency.token.enabled": "there are no consistency tokens",
     "ksql.query.pull.max.qps": _NO_LIMIT,
@@ -34,7 +29,6 @@ UNUSED: Mapping[str, str] = {
     "ksql.query.push.v2.continuation.tokens.enabled": "there are no continuation tokens",
     "ksql.query.push.v2.new.latest.delay.ms": _FIXED,
     "ksql.query.push.v2.registry.installed": "set ksql.query.push.v2.enabled",
-    "ksql.new.query.planner.enabled": "there is one planner",
     "ksql.nested.error.set.null": _FIXED,
     "ksql.json_sr.converter.deserializer.enabled": _FIXED,
     "ksql.internal.topic.replicas": "internal topics have the broker's default",
@@ -48,3 +42,14 @@ UNUSED: Mapping[str, str] = {
     "ksql.metastore.backup.location": "copy the command topic",
     "ksql.server.error.messages": "messages cannot be replaced",
 }
+
+# They permit something (stale reads), or choose how the same result is computed.
+SATISFIED = frozenset(
+    {
+        "ksql.new.query.planner.enabled",
+        "ksql.query.pull.enable.standby.reads",
+        "ksql.query.pull.interpreter.enabled",
+        "ksql.query.pull.max.allowed.offset.lag",
+        "ksql.query.push.v2.interpreter.enabled",
+    }
+)

@@ -1,11 +1,11 @@
 """The rules, in their order. EXPLAIN names those that have changed a plan.
 
-A rule keeps results, their order and timestamps, and the names of stores and topics. A query keeps
-the plan of its command for good, so a new rule changes only later statements. Two rules that other
-engines have are not here, because no plan has a use for them: plans never move rows twice by one
+A rule must not change results, their order and timestamps, or the names of stores and topics. A
+query keeps the plan of its command permanently, so a new rule changes only later statements. Two
+rules of other engines are missing, because no plan needs them: plans never move rows twice by one
 key, since joins and GROUP BY know the key of their input; and no plan reads one source twice, since
-sources cannot be joined with themselves. Decoding fewer columns of a topic is no rule, either: a
-record with a value that cannot be read is skipped, whether the column is used or not.
+sources cannot be joined with themselves. Decoding fewer columns of a topic would change results:
+a record with an unreadable value is skipped, whether the column is used or not.
 """
 
 from collections.abc import Callable, Sequence

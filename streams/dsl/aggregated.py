@@ -86,7 +86,7 @@ class Window:
 
     @property
     def needed_ms(self) -> int:
-        """How long a store must keep a window."""
+        """The minimum retention of the store."""
         match self.windows:
             case TimeWindows(size_ms=size_ms, grace_ms=grace_ms):
                 return size_ms + grace_ms
@@ -104,9 +104,9 @@ class Window:
         needed_ms, given_ms = self.needed_ms, options.retention_ms
         if given_ms is not None and given_ms < needed_ms:
             raise TopologyError(
-                f'store "{name}" keeps windows for only {given_ms} ms',
+                f'store "{name}" retains windows for only {given_ms} ms',
                 at=user_line(),
-                hint=f"these windows need {needed_ms} ms at least; raise retention or omit it",
+                hint=f"these windows need at least {needed_ms} ms; raise retention or omit it",
             )
         if options.versioned:
             raise TopologyError(
@@ -118,7 +118,7 @@ class Window:
         return options.spec(
             name,
             StoreKind.SESSION if is_session else StoreKind.TIMESTAMPED_WINDOW,
-            # Closed windows are emitted about once a second, so the store must keep them longer.
+            # Closed windows are emitted about once a second, so the store must retain them longer.
             retention_ms=2 * needed_ms if self.on_close else needed_ms,
             window_size_ms=self.size_ms,
         )

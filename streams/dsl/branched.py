@@ -20,12 +20,11 @@ Chain = Callable[[Stream[K, V]], "Stream[Any, Any] | None"]
 class BranchedStream(Generic[K, V]):
     """Created by `split()`: add branches, then end with `default_branch` or `no_default_branch`.
 
-    The result names each branch: the name of the split and the branch's own, or its number from
-    1 on; the default branch has number 0.
+    In the result, the name of a branch is the name of the split followed by the branch's own name,
+    or by its number: 1, 2 and so on, 0 for the default branch.
     """
 
     def __init__(self, node: StreamNode, name: str | None) -> None:
-        """Called by `split()`."""
         self._node = node
         self._predicates: list[Predicate] = []
         self._children: list[str] = []

@@ -99,7 +99,7 @@ class StreamsBuilder:
     ) -> Stream[Any, Any]:
         """Read one or more topics, or all topics whose whole name matches a pattern.
 
-        `key` and `value` are types or serdes; by default the application's.
+        `key` and `value` are types or serdes; the application's by default.
         """
         refuse_unknown(options, SourceOptions.__annotations__)
         graph = self._graph

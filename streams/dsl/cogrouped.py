@@ -35,7 +35,6 @@ class CogroupedStream(Generic[K, A]):
     __slots__ = ("_adders", "_parents")
 
     def __init__(self, adders: Mapping[AnyGroupedStream, AnyFunction]) -> None:
-        """Called by `cogroup`."""
         self._adders = MappingProxyType(dict(adders))
         self._parents: dict[AnyGroupedStream, Step] = {}
 
@@ -133,7 +132,7 @@ class CogroupedStream(Generic[K, A]):
                 continue
             base_name = grouped.repartition_name
             if base_name is None:
-                # One topic for each stream: the first is named as Kafka Streams does.
+                # One topic for each stream: the first has the name that Kafka Streams gives it.
                 base_name = (
                     result_store.spec.name
                     if unnamed == 0
@@ -168,12 +167,11 @@ def _operator(
 
 
 class TimeWindowedCogroupedStream(Generic[K, A]):
-    """Cogrouped streams by tumbling, hopping, sliding or unlimited window."""
+    """Cogrouped streams, by tumbling, hopping, sliding or unlimited window."""
 
     __slots__ = ("_cogrouped", "_window")
 
     def __init__(self, cogrouped: CogroupedStream[K, A], window: Window) -> None:
-        """Called by `windowed_by`."""
         self._cogrouped, self._window = cogrouped, window
 
     def aggregate(
@@ -190,12 +188,11 @@ class TimeWindowedCogroupedStream(Generic[K, A]):
 
 
 class SessionWindowedCogroupedStream(Generic[K, A]):
-    """Cogrouped streams by session."""
+    """Cogrouped streams, by session."""
 
     __slots__ = ("_cogrouped", "_window")
 
     def __init__(self, cogrouped: CogroupedStream[K, A], window: Window) -> None:
-        """Called by `windowed_by`."""
         self._cogrouped, self._window = cogrouped, window
 
     def aggregate(

@@ -12,15 +12,21 @@ from streams.dsl.logical import (
     Step,
     TableSourceStep,
 )
-from streams.dsl.optimise import REUSE_SOURCE_TOPICS, Optimize, Rewriting, chosen, rewrite
+from streams.dsl.optimise import (
+    REUSE_SOURCE_TOPICS,
+    Optimize,
+    Rewriting,
+    parse_optimisations,
+    rewrite,
+)
 from streams.operators.stateless import DropNullKeys, PassThrough
 from streams.topology import Topology
 from streams.topology_builder import TopologyBuilder
 
 
 def compile_steps(graph: Graph, optimize: Optimize = False) -> Topology:
-    """The topology of a graph; the graph can be added to and compiled again."""
-    optimisations = chosen(optimize)
+    """Compile a graph to a topology; the graph can be extended and compiled again."""
+    optimisations = parse_optimisations(optimize)
     rewriting = rewrite(graph, optimisations)
     writer = _TopologyWriter(rewriting, reuse_sources=REUSE_SOURCE_TOPICS in optimisations)
     for step in rewriting.steps:
@@ -35,7 +41,7 @@ class _TopologyWriter:
         self._rewriting = rewriting
         self._reuse_sources = reuse_sources
         self._where = ""
-        self._passes_null_keys = _above_null_key_joins(rewriting)
+        self._accepts_null_keys = _above_null_key_joins(rewriting)
         self.builder = TopologyBuilder(where=lambda: self._where)
 
     def write(self, step: Step) -> None:
@@ -118,7 +124,7 @@ class _TopologyWriter:
         builder.add_repartition_topic(step.topic, step.partitions)
         parents = self._parents(step)
         if step.filter_name:
-            null_filter = PassThrough() if step in self._passes_null_keys else DropNullKeys()
+            null_filter = PassThrough() if step in self._accepts_null_keys else DropNullKeys()
             builder.add_processor(step.filter_name, null_filter, parents)
             parents = (step.filter_name,)
         builder.add_sink(
@@ -139,24 +145,24 @@ class _TopologyWriter:
         seen: set[Step] = set()
         waiting = list(self._rewriting.parents[step])
         while waiting:
-            found = waiting.pop()
-            if found in seen:
+            current = waiting.pop()
+            if current in seen:
                 continue
-            seen.add(found)
-            match found:
+            seen.add(current)
+            match current:
                 case SourceStep(pattern=None):
-                    topics.update(found.topics)
+                    topics.update(current.topics)
                 case TableSourceStep() | RepartitionStep():
-                    topics.add(found.topic)
+                    topics.add(current.topic)
                 case _:
-                    waiting += self._rewriting.parents[found]
+                    waiting += self._rewriting.parents[current]
         return topics
 
 
 def _above_null_key_joins(rewriting: Rewriting) -> set[Step]:
-    """All steps above joins that pass null keys."""
+    """All steps above joins that accept null keys."""
     above: set[Step] = set()
     for step in rewriting.steps:
-        if isinstance(step, ProcessStep) and step.passes_null_keys:
+        if isinstance(step, ProcessStep) and step.accepts_null_keys:
             above.update(rewriting.above(step))
     return above

@@ -26,8 +26,8 @@ from streams.operators import self_join, stateless
 from streams.operators.global_join import GlobalJoin
 from streams.operators.joiner import Joiner, as_joiner
 from streams.operators.outer_join_pending import PendingSpec
-from streams.operators.stream_join import KeepForJoin, StreamJoin
-from streams.operators.stream_table_join import GracefulStreamTableJoin, StreamTableJoin
+from streams.operators.stream_join import StoreForJoin, StreamJoin
+from streams.operators.stream_table_join import BufferedStreamTableJoin, StreamTableJoin
 from streams.processor import Operator
 from streams.state.store import StoreKind, StoreSpec
 from streams.where import user_line
@@ -36,7 +36,7 @@ from streams.windows import Duration, JoinWindows, milliseconds
 __all__ = ["join_stream", "join_table"]
 
 Kind = Literal["inner", "left", "outer"]
-# Any, because the types of keys and values are checked where the user calls, not here.
+# Any, because the types of keys and values are checked at the user's call, not here.
 AnyFunction = Callable[..., Any]
 AnyStream = Stream[Any, Any]
 AnyTable = Table[Any, Any]
@@ -56,7 +56,7 @@ def join_stream(  # noqa: PLR0913 - one argument per option
 ) -> AnyStream:
     """Join a stream with a stream, table or global table."""
     check_function(joiner, "joiner")
-    chosen = JoinSettings.of(joiner, options)
+    settings = JoinSettings.of(joiner, options)
     if isinstance(other, Stream):
         _refuse("grace", grace, "set the grace of the join's window: join_within(..., grace=...)")
         _refuse("key_mapper", key_mapper, "two streams are joined by their keys; use select_key")
@@ -67,22 +67,22 @@ def join_stream(  # noqa: PLR0913 - one argument per option
                 hint="specify how far apart the records can be: within=join_within(...)",
             )
         check_stream(other, stream.node)
-        return _with_stream(stream.node, other.node, chosen, kind, within)
+        return _with_stream(stream.node, other.node, settings, kind, within)
     _refuse("within", within, "only a join of two streams has a time window")
-    _refuse("store_name", chosen.store_name, "only a join of two streams has stores to name")
+    _refuse("store_name", settings.store_name, "only a join of two streams has stores to name")
     if isinstance(other, GlobalTable):
         _refuse("grace", grace, "a global table has no history")
         check_function(key_mapper, "key_mapper")
         assert key_mapper is not None
-        return _with_global_table(stream.node, other, chosen, key_mapper, left=kind == "left")
+        return _with_global_table(stream.node, other, settings, key_mapper, left=kind == "left")
     _refuse("key_mapper", key_mapper, "only a join with a global table maps keys")
     if not isinstance(other, Table) or other.node.graph is not stream.node.graph:
         raise TopologyError(
             f"{other!r} cannot be joined",
             at=user_line(),
-            hint="give a Stream, Table or GlobalTable of the same StreamsBuilder",
+            hint="pass a Stream, Table or GlobalTable of the same StreamsBuilder",
         )
-    return _with_table(stream.node, other, chosen, grace, left=kind == "left")
+    return _with_table(stream.node, other, settings, grace, left=kind == "left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +138,10 @@ def _refuse(name: str, given: object, hint: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StreamJoinPlan:
-    """Names and stores of a join of two streams, chosen before its steps are created."""
+    """Names and stores of a join of two streams, settings before its steps are created."""
 
-    keep_left: str
-    keep_right: str
+    store_left: str
+    store_right: str
     join_left: str
     join_right: str
     merge: str
@@ -151,42 +151,42 @@ class _StreamJoinPlan:
 
 
 def _with_stream(
-    left: StreamNode, right: StreamNode, chosen: JoinSettings, kind: Kind, within: JoinWindows
+    left: StreamNode, right: StreamNode, settings: JoinSettings, kind: Kind, within: JoinWindows
 ) -> AnyStream:
-    base = chosen.name
+    base = settings.name
     left = left.repartitioned(
         None if base is None else f"{base}-left",
-        key_serde=chosen.key_serde,
-        value_serde=chosen.value_serde,
+        key_serde=settings.key_serde,
+        value_serde=settings.value_serde,
     )
     right = right.repartitioned(
         None if base is None else f"{base}-right",
-        key_serde=chosen.key_serde,
-        value_serde=chosen.other_serde,
+        key_serde=settings.key_serde,
+        value_serde=settings.other_serde,
     )
     graph = left.graph
-    key_serde = chosen.key_serde or left.key_serde or right.key_serde
-    left_serde = chosen.value_serde or left.value_serde
-    right_serde = chosen.other_serde or right.value_serde
-    plan = _plan(graph.names, chosen, kind, within, (key_serde, left_serde, right_serde))
-    merge = _add_stream_join(left, right, plan, _sides(plan, chosen.joiner, kind, within), kind)
+    key_serde = settings.key_serde or left.key_serde or right.key_serde
+    left_serde = settings.value_serde or left.value_serde
+    right_serde = settings.other_serde or right.value_serde
+    plan = _plan(graph.names, settings, kind, within, (key_serde, left_serde, right_serde))
+    merge = _add_stream_join(left, right, plan, _sides(plan, settings.joiner, kind, within), kind)
     graph.add(CopartitionStep(name="", parents=(left.step, right.step)))
     if kind == "inner":
-        _add_self_join_candidate(left, merge, plan, chosen.joiner, within)
+        _add_self_join_candidate(left, merge, plan, settings.joiner, within)
     return Stream(StreamNode(graph=graph, step=merge, key_serde=key_serde))
 
 
 def _plan(
     counter: names.Names,
-    chosen: JoinSettings,
+    settings: JoinSettings,
     kind: Kind,
     within: JoinWindows,
     serdes: tuple[AnySerde | None, AnySerde | None, AnySerde | None],
 ) -> _StreamJoinPlan:
-    name, store_name = chosen.name, chosen.store_name
+    name, store_name = settings.name, settings.store_name
     this_outer, other_outer = kind == "outer", kind != "inner"
-    keep_left = counter.node(name, join_names.WINDOWED, suffix="-this-windowed")
-    keep_right = counter.node(name, join_names.WINDOWED, suffix="-other-windowed")
+    store_left = counter.node(name, join_names.WINDOWED, suffix="-this-windowed")
+    store_right = counter.node(name, join_names.WINDOWED, suffix="-other-windowed")
     this = counter.new(join_names.OUTER_THIS if this_outer else join_names.JOIN_THIS)
     other = counter.new(join_names.OUTER_OTHER if other_outer else join_names.JOIN_OTHER)
     this_suffix = "-outer-this-join" if this_outer else "-this-join"
@@ -199,17 +199,17 @@ def _plan(
         base = (
             join_names.OUTER_SHARED + number if store_name is None else store_name + shared_suffix
         )
-        pending = chosen.apply_to(_bytes_store(f"{base}-store"))
+        pending = settings.apply_to(_bytes_store(f"{base}-store"))
     this_base = this if store_name is None else store_name + this_suffix
     other_base = other if store_name is None else store_name + other_suffix
     return _StreamJoinPlan(
-        keep_left=keep_left,
-        keep_right=keep_right,
+        store_left=store_left,
+        store_right=store_right,
         join_left=this if name is None else name + this_suffix,
         join_right=other if name is None else name + other_suffix,
         merge=counter.node(name, names.MERGE, suffix="-merge"),
-        left_store=chosen.apply_to(_window_store(this_base, within, key_serde, left_serde)),
-        right_store=chosen.apply_to(_window_store(other_base, within, key_serde, right_serde)),
+        left_store=settings.apply_to(_window_store(this_base, within, key_serde, left_serde)),
+        right_store=settings.apply_to(_window_store(other_base, within, key_serde, right_serde)),
         pending_store=pending,
     )
 
@@ -272,12 +272,12 @@ def _add_stream_join(
 ) -> ProcessStep:
     graph, outer = left.graph, kind != "inner"
     pending = () if plan.pending_store is None else (plan.pending_store,)
-    keep_left = graph.add(_keep_step(plan.keep_left, left, plan.left_store, outer))
-    keep_right = graph.add(_keep_step(plan.keep_right, right, plan.right_store, outer))
+    store_left = graph.add(_store_step(plan.store_left, left, plan.left_store, outer))
+    store_right = graph.add(_store_step(plan.store_right, right, plan.right_store, outer))
     join_left = graph.add(
         ProcessStep(
             name=plan.join_left,
-            parents=(keep_left,),
+            parents=(store_left,),
             make=lambda: sides[0],
             new_stores=lambda: pending,
             stores=lambda: (plan.right_store.name,),
@@ -287,7 +287,7 @@ def _add_stream_join(
     join_right = graph.add(
         ProcessStep(
             name=plan.join_right,
-            parents=(keep_right,),
+            parents=(store_right,),
             make=lambda: sides[1],
             stores=lambda: (plan.left_store.name, *(store.name for store in pending)),
             keeps_values=False,
@@ -298,15 +298,15 @@ def _add_stream_join(
     )
 
 
-def _keep_step(
-    name: str, node: StreamNode, store: StoreSpec, passes_null_keys: bool
+def _store_step(
+    name: str, node: StreamNode, store: StoreSpec, accepts_null_keys: bool
 ) -> ProcessStep:
     return ProcessStep(
         name=name,
         parents=(node.step,),
-        make=lambda: KeepForJoin(store.name),
+        make=lambda: StoreForJoin(store.name),
         new_stores=lambda: (store,),
-        passes_null_keys=passes_null_keys,
+        accepts_null_keys=accepts_null_keys,
     )
 
 
@@ -319,12 +319,12 @@ def _add_self_join_candidate(
 ) -> None:
     """Prepare the replacement that is used if both sides are the same stream."""
     join_left, join_right = merge.parents
-    (keep_left,), (keep_right,) = join_left.parents, join_right.parents
+    (store_left,), (store_right,) = join_left.parents, join_right.parents
 
     store = plan.left_store.name
     joined = ProcessStep(
         name=plan.merge,
-        parents=(keep_left,),
+        parents=(store_left,),
         make=lambda: self_join.SelfJoin(store, within, joiner),
         stores=lambda: (store,),
         keeps_values=False,
@@ -332,9 +332,9 @@ def _add_self_join_candidate(
     )
     node.graph.self_joins.append(
         SelfJoinCandidate(
-            left=keep_left,
-            right=keep_right,
-            dropped=(keep_right, join_left, join_right),
+            left=store_left,
+            right=store_right,
+            dropped=(store_right, join_left, join_right),
             merge=merge,
             joined=joined,
         )
@@ -345,36 +345,41 @@ def _add_self_join_candidate(
 
 
 def _with_table(
-    stream: StreamNode, table: AnyTable, chosen: JoinSettings, grace: Duration | None, *, left: bool
+    stream: StreamNode,
+    table: AnyTable,
+    settings: JoinSettings,
+    grace: Duration | None,
+    *,
+    left: bool,
 ) -> AnyStream:
     stream = stream.repartitioned(
-        chosen.name, key_serde=chosen.key_serde, value_serde=chosen.value_serde
+        settings.name, key_serde=settings.key_serde, value_serde=settings.value_serde
     )
     graph, state = stream.graph, table.node.state
     grace_ms = None if grace is None else _checked_grace_ms(grace, state)
     graph.add(CopartitionStep(name="", parents=(stream.step, table.node.step)))
-    name = graph.names.node(chosen.name, join_names.LEFT_JOIN if left else join_names.JOIN)
+    name = graph.names.node(settings.name, join_names.LEFT_JOIN if left else join_names.JOIN)
     view = state.view()
-    join = StreamTableJoin(view, chosen.joiner, left=left, as_of=state.versioned)
+    join = StreamTableJoin(view, settings.joiner, left=left, as_of=state.versioned)
     operator: Operator = join
     buffer: tuple[StoreSpec, ...] = ()
-    key_serde = chosen.key_serde or stream.key_serde
+    key_serde = settings.key_serde or stream.key_serde
     if grace_ms is not None:
-        spec = chosen.apply_to(_bytes_store(f"{name}-Buffer"))
+        spec = settings.apply_to(_bytes_store(f"{name}-Buffer"))
         buffer = (spec,)
-        operator = GracefulStreamTableJoin(
-            join, grace_ms, spec.name, key_serde, chosen.value_serde or stream.value_serde
+        operator = BufferedStreamTableJoin(
+            join, grace_ms, spec.name, key_serde, settings.value_serde or stream.value_serde
         )
     step = graph.add(
         ProcessStep(
             name=name,
-            # The table is not a parent: its changes are not joined, only looked up.
+            # The table is not a parent: its changes do not trigger the join, it is only looked up.
             parents=(stream.step,),
             make=lambda: operator,
             new_stores=lambda: buffer,
             stores=lambda: view.stores,
             keeps_values=False,
-            passes_null_keys=left,
+            accepts_null_keys=left,
         )
     )
     return Stream(StreamNode(graph=graph, step=step, key_serde=key_serde))
@@ -403,7 +408,7 @@ def _checked_grace_ms(grace: Duration, state: TableState) -> int:
 
 
 def _history_ms(state: TableState) -> int | None:
-    """The history of the table, or the shortest of the tables that it is computed from."""
+    """The history of the table, or the shortest history of the tables that it is derived from."""
     if state.store is not None:
         return state.store.history_ms
     known = [found for parent in state.parents if (found := _history_ms(parent)) is not None]
@@ -416,22 +421,22 @@ def _history_ms(state: TableState) -> int | None:
 def _with_global_table(
     stream: StreamNode,
     table: AnyGlobalTable,
-    chosen: JoinSettings,
+    settings: JoinSettings,
     key_mapper: AnyFunction,
     *,
     left: bool,
 ) -> AnyStream:
     graph = stream.graph
     # Kafka Streams uses this prefix for the inner join, too.
-    name = graph.names.node(chosen.name, join_names.LEFT_JOIN)
-    operator = GlobalJoin(table.view, key_mapper, chosen.joiner, left=left)
+    name = graph.names.node(settings.name, join_names.LEFT_JOIN)
+    operator = GlobalJoin(table.view, key_mapper, settings.joiner, left=left)
     step = graph.add(
         ProcessStep(
             name=name,
             parents=(stream.step,),
             make=lambda: operator,
             keeps_values=False,
-            passes_null_keys=left,
+            accepts_null_keys=left,
         )
     )
     return Stream(

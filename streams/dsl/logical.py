@@ -59,7 +59,7 @@ class ProcessStep(Step):
     changes_key: bool = False  # records must be repartitioned before they are grouped or joined
     keeps_values: bool = True  # False: the value changes, so a repartition may not move above it
     merges: bool = False  # `merge()`: a repartition of both sides may move below it, not above
-    passes_null_keys: bool = False  # a left or outer join: repartitions above it let null keys pass
+    accepts_null_keys: bool = False  # a left or outer join: repartitions above it accept null keys
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class GlobalTableStep(Step):
 class RepartitionStep(Step):
     """Write to an internal topic and read it again: null-key filter, sink and source (`name`).
 
-    The filter drops nothing when a join that passes null keys follows.
+    The filter drops nothing if a join that accepts null keys follows.
     """
 
     topic: str  # ends with "-repartition"
@@ -211,7 +211,7 @@ class Graph:
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
     ) -> RepartitionStep:
-        """Create a repartition without adding it; uses three numbers."""
+        """Create a repartition without adding it; uses three generated names."""
         sink, null_filter, source = (self.names.new(prefix) for prefix in (SINK, FILTER, SOURCE))
         step = named_repartition(parent, base_name, key_serde=key_serde, value_serde=value_serde)
         if is_generated(base_name):

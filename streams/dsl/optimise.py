@@ -2,8 +2,8 @@
 
 Always: sources of the same topics are merged. On request: the topic of a source table serves as its
 changelog; the repartitions below one key-changing step are merged, right after that step; a join of
-a stream with itself keeps one window instead of two. Each of these changes internal topics, so an
-application must not change its optimisations while it has state.
+a stream with itself has one window store instead of two. Each of these changes internal topics, so
+an application must not change its optimisations while it has state.
 """
 
 import re
@@ -29,7 +29,7 @@ ALL = frozenset({REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SELF_JOIN})
 Optimize = bool | str | Iterable[str]
 
 
-def chosen(optimize: Optimize) -> frozenset[str]:
+def parse_optimisations(optimize: Optimize) -> frozenset[str]:
     """The names of the optimisations that the user has chosen."""
     if isinstance(optimize, bool):
         return ALL if optimize else frozenset()
@@ -66,7 +66,7 @@ class Rewriting:
         self.parents[step] = [new if parent is old else parent for parent in self.parents[step]]
 
     def replace(self, old: Step, new: Step) -> None:
-        """Replace a step by another one."""
+        """Replace a step with another one."""
         self.steps[self.steps.index(old)] = new
         self.parents[new] = self.parents.pop(old)
         for child in self.children(old):
@@ -87,11 +87,11 @@ class Rewriting:
         seen: set[Step] = set()
         waiting = [step]
         while waiting:
-            found = waiting.pop()
-            if found not in seen:
-                seen.add(found)
-                waiting += self.parents[found]
-                yield found
+            current = waiting.pop()
+            if current not in seen:
+                seen.add(current)
+                waiting += self.parents[current]
+                yield current
 
 
 def rewrite(graph: Graph, optimisations: frozenset[str]) -> Rewriting:
@@ -133,7 +133,7 @@ def _merge_source(
         table = first if isinstance(first, TableSourceStep) else step
         assert isinstance(table, TableSourceStep)
         raise TopologyError(
-            f'topic "{table.topic}" is read twice, and not both times as a stream',
+            f'topic "{table.topic}" is read twice, and at least once as a table',
             at=step.where,
             hint="read it once; a table has to_stream(), a stream has to_table()",
         )
@@ -159,7 +159,7 @@ def _merge_source(
 
 
 def rewrite_self_joins(rewriting: Rewriting) -> None:
-    """Rewrite joins of a stream with itself, so that they keep one window."""
+    """Rewrite joins of a stream with itself, so that they have one window store."""
     for join in rewriting.graph.self_joins:
         if rewriting.parents[join.left] == rewriting.parents[join.right]:
             for step in join.dropped:
@@ -171,7 +171,7 @@ def rewrite_self_joins(rewriting: Rewriting) -> None:
 def merge_repartitions(rewriting: Rewriting) -> None:
     """Merge all repartitions below one key-changing step into one, right after that step.
 
-    Not those below a change of values: the topic would have other values.
+    Except those below a change of values, because the topic would have other values.
     """
     by_changer: dict[Step, list[RepartitionStep]] = {}
     for step in rewriting.steps:
@@ -184,7 +184,7 @@ def merge_repartitions(rewriting: Rewriting) -> None:
     _move_below_merges(rewriting, by_changer)
     for changer, repartitions in by_changer.items():
         # A repartition that also gets records from elsewhere is not moved.
-        movable = [r for r in repartitions if _all_pass(rewriting, r, changer)]
+        movable = [r for r in repartitions if _all_paths_pass(rewriting, r, changer)]
         if movable:
             _merge_below(rewriting, changer, movable)
 
@@ -197,17 +197,17 @@ def _changes_record(step: Step) -> bool:
     return isinstance(step, ProcessStep) and (step.changes_key or not step.keeps_values)
 
 
-def _find_above(rewriting: Rewriting, step: Step, wanted: Callable[[Step], bool]) -> Step | None:
+def _find_above(rewriting: Rewriting, step: Step, predicate: Callable[[Step], bool]) -> Step | None:
     """The step itself or the nearest one above it; above a merge, on the last path that has one."""
     known: dict[Step, Step | None] = {}  # paths may meet again above: each step is visited once
 
     def find(step: Step) -> Step | None:
-        if wanted(step):
+        if predicate(step):
             return step
         if step not in known:
             known[step] = None
             for parent in rewriting.parents[step]:
-                if wanted(parent):
+                if predicate(parent):
                     known[step] = parent
                     break
                 known[step] = find(parent)
@@ -216,16 +216,16 @@ def _find_above(rewriting: Rewriting, step: Step, wanted: Callable[[Step], bool]
     return find(step)
 
 
-def _all_pass(rewriting: Rewriting, step: Step, through: Step) -> bool:
+def _all_paths_pass(rewriting: Rewriting, step: Step, through: Step) -> bool:
     """Whether every path upwards from a step leads through another one."""
     seen = {through}
     waiting = [step]
     while waiting:
-        found = waiting.pop()
-        if found in seen:
+        current = waiting.pop()
+        if current in seen:
             continue
-        seen.add(found)
-        parents = rewriting.parents[found]
+        seen.add(current)
+        parents = rewriting.parents[current]
         if not parents:
             return False
         waiting += parents
@@ -255,7 +255,7 @@ def _merge_below(rewriting: Rewriting, changer: Step, repartitions: list[Reparti
     merged.where = first.where
     for repartition in repartitions:
         child = _find_above(
-            rewriting, repartition, lambda found: changer in rewriting.parents[found]
+            rewriting, repartition, lambda above: changer in rewriting.parents[above]
         )
         assert child is not None, "a repartition is below its key-changing step"
         rewriting.replace_parent(child, changer, merged)

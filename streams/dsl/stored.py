@@ -28,7 +28,7 @@ def serde_of(given: Typed[Any] | None, default: AnySerde | None = None) -> AnySe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """How a table is stored; the operation has defaults for what is not set."""
+    """How a table is stored; options that are not set have the defaults of the operation."""
 
     name: str | None = None  # None: the operation generates one
     key_serde: AnySerde | None = None

@@ -33,7 +33,7 @@ V2 = TypeVar("V2")
 VO = TypeVar("VO")
 KG = TypeVar("KG")
 
-# Any, because an operator does not know the user's types.
+# Any, because operators are independent of the user's types.
 AnyFunction = Callable[..., Any]
 # joiner(this side's value, the other side's), or, with_key, joiner(key, this, other).
 Joiner = Callable[[V, VO], V2] | Callable[[K, V, VO], V2]
@@ -48,7 +48,6 @@ class Stream(Generic[K, V]):
     __slots__ = ("node",)
 
     def __init__(self, node: StreamNode) -> None:
-        """Called by the DSL: users get streams from a StreamsBuilder."""
         self.node = node
 
     # ---- one record at a time
@@ -99,7 +98,7 @@ class Stream(Generic[K, V]):
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[K2, V2]]], *, name: str | None = None
     ) -> "Stream[K2, V2]":
-        """Replace each record by any number of records."""
+        """Replace each record with zero or more records."""
         check_function(mapper, "mapper")
         operator = stateless.FlatMap(cast(AnyFunction, mapper))
         return Stream(self._then(operator, names.FLAT_MAP, name, new_key=True, new_value=True))
@@ -119,7 +118,7 @@ class Stream(Generic[K, V]):
     def flat_map_values(
         self, mapper: AnyFunction, *, with_key: bool = False, name: str | None = None
     ) -> "Stream[K, Any]":
-        """Replace each record by any number of records with the same key."""
+        """Replace each record with zero or more records with the same key."""
         check_function(mapper, "mapper")
         operator = stateless.FlatMapValues(mapper, with_key=with_key)
         return Stream(self._then(operator, names.FLAT_MAP_VALUES, name, new_value=True))
@@ -378,7 +377,7 @@ class Stream(Generic[K, V]):
         key_mapper: AnyFunction | None = None,
         **options: Unpack[JoinOptions],
     ) -> "Stream[K, Any]":
-        """As `join`, and each record of this side without a match is joined with None."""
+        """Like `join`; records of this side without a match are joined with None."""
         from streams.dsl.joins import join_stream
 
         return join_stream(
@@ -399,7 +398,7 @@ class Stream(Generic[K, V]):
         within: JoinWindows,
         **options: Unpack[JoinOptions],
     ) -> "Stream[K, V2]":
-        """As `join`, and records of either side without a match are joined with None."""
+        """Like `join`; records of either side without a match are joined with None."""
         from streams.dsl.joins import join_stream
 
         return join_stream(self, other, joiner, kind="outer", within=within, **options)
@@ -432,7 +431,7 @@ class Stream(Generic[K, V]):
         stores: Iterable[str | StoreSpec] = (),
         name: str | None = None,
     ) -> "Stream[K, V2]":
-        """As `process`, with a Processor that does not change keys."""
+        """Like `process`, with a Processor that does not change keys."""
         operator = UserValueProcessor(supplier, at=user_line())
         return Stream(
             self._then(operator, names.PROCESS_VALUES, name, new_value=True, stores=tuple(stores))
@@ -477,13 +476,13 @@ class Stream(Generic[K, V]):
 def check_function(given: object, kind: str) -> None:
     """Check that an argument is callable; the error names the line of the user's call."""
     if not callable(given):
-        raise TopologyError(f"{kind} is {given!r}", at=user_line(), hint="give a function")
+        raise TopologyError(f"{kind} is {given!r}", at=user_line(), hint="pass a function")
 
 
 def check_stream(other: object, node: StreamNode) -> None:
     """Check that an argument is a stream of the same builder."""
     if not isinstance(other, Stream):
-        raise TopologyError(f"{other!r} is not a Stream", at=user_line(), hint="give a Stream")
+        raise TopologyError(f"{other!r} is not a Stream", at=user_line(), hint="pass a Stream")
     if other.node.graph is not node.graph:
         raise TopologyError(
             "the two streams come from different builders",

@@ -47,7 +47,6 @@ class Suppressed:
     name: str | None = None  # of the node; its store is named after it
 
     def __post_init__(self) -> None:
-        """Check the options."""
         if self.when_full not in ("emit_early", "shut_down"):
             raise TopologyError(
                 f'"when_full" is {self.when_full!r}',

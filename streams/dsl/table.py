@@ -38,12 +38,11 @@ KO = TypeVar("KO")
 
 
 class Table(Generic[K, V]):
-    """A table that each record changes; the value None deletes the key."""
+    """A table that is updated by each record; the value None deletes the key."""
 
     __slots__ = ("node",)
 
     def __init__(self, node: TableNode) -> None:
-        """Called by the DSL: users get tables from a StreamsBuilder, or by grouping streams."""
         self.node = node
 
     @property
@@ -58,7 +57,7 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, V]":
-        """Keep only the keys for whose value the predicate is true; delete the others."""
+        """Keep only the keys for which the predicate is true; delete the others."""
         check_function(predicate, "predicate")
         derive = filter_by(cast(AnyFunction, predicate))
         return Table(self._filtered(derive, name, stored(**options)))
@@ -70,7 +69,7 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, V]":
-        """Keep only the keys for whose value the predicate is false."""
+        """Keep only the keys for which the predicate is false."""
         check_function(predicate, "predicate")
         derive = filter_by(cast(AnyFunction, predicate), negate=True)
         return Table(self._filtered(derive, name, stored(**options)))
@@ -124,7 +123,7 @@ class Table(Generic[K, V]):
         name: str | None = None,
         **options: Unpack[StoreOptions],
     ) -> "Table[K, Any]":
-        """Replace the value of each key, by an object with `transform(key, value)` and stores.
+        """Replace the value of each key by means of an object with `transform(key, value)`.
 
         The supplier returns a new object for each task, and another one for each join that looks up
         values of a table without a store.
@@ -321,9 +320,9 @@ class Table(Generic[K, V]):
         )
         state, parent = self._derived_state(store_options), self.node.state
         state.make_view = lambda: DerivedView(parent.view(), derive)
-        # If old values are known anyway, children get no deletions of keys that they never saw.
-        knows_old = parent.need_old_values(force=False)
-        if knows_old:
+        # If old values are available anyway, keys that were never emitted are not deleted.
+        has_old_values = parent.need_old_values(force=False)
+        if has_old_values:
             state.sends_old = True
 
         def make() -> Operator:
@@ -371,7 +370,6 @@ class GlobalTable(Generic[K, V]):
     __slots__ = ("store",)
 
     def __init__(self, store: StoreSpec) -> None:
-        """Called by the DSL: users get global tables from a StreamsBuilder."""
         self.store = store
 
     @property

@@ -1,4 +1,4 @@
-"""Joins of tables: by the same key, or by a foreign key that is found in the left value.
+"""Joins of tables: by the same key, or by a foreign key, which is extracted from the left value.
 
 Names of nodes, stores and topics, and the order of their numbers, are those of Kafka Streams.
 """
@@ -43,7 +43,7 @@ from streams.topology import Partitioner
 from streams.where import user_line
 
 Kind = Literal["inner", "left", "outer"]
-# Any, because the types of keys and values are checked where the user calls, not here.
+# Any, because the types of keys and values are checked at the user's call, not here.
 AnyFunction = Callable[..., Any]
 AnyTable = Table[Any, Any]
 
@@ -67,7 +67,7 @@ def join_table(  # noqa: PLR0913 - one argument per option
         raise TopologyError(
             f"{other!r} cannot be joined",
             at=user_line(),
-            hint="give a Table of the same StreamsBuilder",
+            hint="pass a Table of the same StreamsBuilder",
         )
     joined = as_joiner(joiner, with_key=with_key)
     store_options = stored(**options)
@@ -393,7 +393,7 @@ def _internal_topic(
         parents=parents,
         topic=topic,
         sink_name=sink,
-        filter_name="",  # a null foreign key must pass
+        filter_name="",  # records with a null foreign key must not be dropped
         key_serde=key_serde,
         value_serde=BytesSerde(),
         partitioner=partitioner,

@@ -33,7 +33,6 @@ class TimeWindowedStream(Generic[K, V]):
     __slots__ = ("_grouped", "_window")
 
     def __init__(self, grouped: GroupedStream[K, V], window: Window) -> None:
-        """Called by `windowed_by`."""
         self._grouped, self._window = grouped, window
 
     def count(
@@ -100,7 +99,6 @@ class SessionWindowedStream(Generic[K, V]):
     __slots__ = ("_grouped", "_window")
 
     def __init__(self, grouped: GroupedStream[K, V], window: Window) -> None:
-        """Called by `windowed_by`."""
         self._grouped, self._window = grouped, window
 
     def count(

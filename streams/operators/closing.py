@@ -2,7 +2,7 @@
 
 The store is scanned for windows that closed since the last scan. The time of that scan is
 committed, so nothing is emitted twice after a restart. Scans are throttled by the wall clock, but a
-scan comes before the store drops a window that was not emitted. For the same reason windows are
+window is always scanned before the store drops it. For the same reason windows are
 emitted before the record that closed them is stored: a record far in the future makes the store
 drop them (Kafka Streams then loses them).
 """

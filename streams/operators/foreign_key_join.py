@@ -1,8 +1,8 @@
-"""Table joined with table by a foreign key: a key that is found in the left value.
+"""Table joined with table by a foreign key: a key that is extracted from the left value.
 
     left change  -> send    --subscription topic, by foreign key--> receive -> answer -> response
     right change -> notify  (all subscriptions to its key in the subscription store)   -> response
-    response     --response topic, by left key--> resolve (with the left table as it is) -> result
+    response     --response topic, by left key--> resolve (with the current left value)  -> result
 
 What a left change sends (x, y: foreign keys; the old value's -> the new value's):
 
@@ -83,7 +83,7 @@ class ForeignKeySerdes:
 
 @dataclass(frozen=True, slots=True)
 class _OpenSerdes:
-    """The serdes in a task; each has a topic name of its own, for schema registries."""
+    """The serdes in a task; each uses its own topic name, for schema registries."""
 
     topic: str
     left_key_serde: Serde[Any]
@@ -141,11 +141,11 @@ class SendSubscriptions:
                 drop(NO_FOREIGN_KEY)
             if not instructions:
                 return
-            found = None if new is None else convert.left_hash(new)
+            value_hash = None if new is None else convert.left_hash(new)
             left_key = convert.left_key(key)
             for foreign_key, instruction in instructions:
-                message = encode_subscription(Subscription(found, instruction, partition, left_key))
-                forward(foreign_key, message, timestamp_ms, headers)
+                subscription = Subscription(value_hash, instruction, partition, left_key)
+                forward(foreign_key, encode_subscription(subscription), timestamp_ms, headers)
 
         return process
 
@@ -222,7 +222,7 @@ class AnswerSubscriptions:
         convert = self.serdes.open(context, self.topic)
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            found_hash, instruction, partition, left_key = cast("Subscription", value)
+            value_hash, instruction, partition, left_key = cast("Subscription", value)
             if instruction is Instruction.DELETE_NO_PROPAGATE:
                 return
             found = None if key is None else get(key)
@@ -233,7 +233,7 @@ class AnswerSubscriptions:
             answer = None
             if found is not None and instruction is not Instruction.DELETE_AND_PROPAGATE:
                 answer = convert.right_value(found[0])
-            message = encode_response(Response(found_hash, partition, answer))
+            message = encode_response(Response(value_hash, partition, answer))
             forward(convert.left_key_of(left_key), message, timestamp_ms, headers)
 
         return process

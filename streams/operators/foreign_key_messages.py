@@ -61,11 +61,11 @@ def hash_of(data: bytes) -> bytes:
 
 def encode_subscription(subscription: Subscription) -> bytes:
     """Encode a subscription."""
-    found = subscription.hash
+    value_hash = subscription.hash
     return b"".join(
         (
-            bytes((VERSION | (_NO_HASH if found is None else 0), subscription.instruction)),
-            found or b"",
+            bytes((VERSION | (_NO_HASH if value_hash is None else 0), subscription.instruction)),
+            value_hash or b"",
             _NUMBER.pack(subscription.partition),
             subscription.left_key,
         )
@@ -76,11 +76,11 @@ def decode_subscription(data: bytes) -> Subscription:
     """Decode a subscription."""
     _check_version(data)
     at = 2
-    found = None
+    value_hash = None
     if not data[0] & _NO_HASH:
-        found, at = data[at : at + HASH_BYTES], at + HASH_BYTES
+        value_hash, at = data[at : at + HASH_BYTES], at + HASH_BYTES
     partition = _NUMBER.unpack_from(data, at)[0]
-    return Subscription(found, Instruction(data[1]), partition, data[at + _NUMBER.size :])
+    return Subscription(value_hash, Instruction(data[1]), partition, data[at + _NUMBER.size :])
 
 
 def encode_response(response: Response) -> bytes:
@@ -96,11 +96,11 @@ def decode_response(data: bytes) -> Response:
     """Decode a response."""
     _check_version(data)
     at = 1
-    found = None
+    value_hash = None
     if not data[0] & _NO_HASH:
-        found, at = data[at : at + HASH_BYTES], at + HASH_BYTES
+        value_hash, at = data[at : at + HASH_BYTES], at + HASH_BYTES
     partition, at = _NUMBER.unpack_from(data, at)[0], at + _NUMBER.size
-    return Response(found, partition, None if data[0] & _NO_VALUE else data[at:])
+    return Response(value_hash, partition, None if data[0] & _NO_VALUE else data[at:])
 
 
 def response_partition(data: bytes) -> int:

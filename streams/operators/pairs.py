@@ -21,7 +21,7 @@ def checked_pair(given: object, function: Callable[..., object], kind: str) -> P
         return given
     length = f" of {len(given)}" if isinstance(given, tuple) else ""
     raise StreamsError(
-        f"{described(function)}, given to {kind}, must return a tuple (key, value), but returned "
+        f"{described(function)}, passed to {kind}, must return a tuple (key, value), but returned "
         f"{_shortened(given)}, a {type(given).__name__}{length}",
         hint="return (key, value); map_values and flat_map_values leave the key as it is",
     )
@@ -30,8 +30,8 @@ def checked_pair(given: object, function: Callable[..., object], kind: str) -> P
 def no_pairs(function: Callable[..., object]) -> StreamsError:
     """The error for a function of flat_map that returned None."""
     return StreamsError(
-        f"{described(function)}, given to flat_map, must return a list of tuples (key, value), but "
-        "returned None",
+        f"{described(function)}, passed to flat_map, must return a list of tuples (key, value), "
+        "but returned None",
         hint="return an empty list for a record without results",
     )
 

@@ -2,8 +2,8 @@
 
 A record is first processed as one of the left side, then as one of the right side; there it is also
 joined with itself, in the order of timestamps. It is joined with itself only if its own timestamp
-is in the window and the store would still have kept it, which is the result with two stores (the
-rule of Kafka Streams for one store is a millisecond narrower, and ignores the window).
+is in the window and the store would still have retained it, which is the result with two stores
+(the rule of Kafka Streams for one store is a millisecond narrower, and ignores the window).
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,15 @@ class SelfJoin:
         time = context.time()
         before_ms, after_ms = self.windows.before_ms, self.windows.after_ms
         retention_ms = self.windows.size_ms + self.windows.grace_ms
-        meets_itself = before_ms >= 0 and after_ms >= 0
+        includes_itself = before_ms >= 0 and after_ms >= 0
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             if key is None or value is None:
                 drop(NO_KEY if value is not None else NO_VALUE)
                 return
-            joins_itself = meets_itself and timestamp_ms > time.advance(timestamp_ms) - retention_ms
+            joins_itself = (
+                includes_itself and timestamp_ms > time.advance(timestamp_ms) - retention_ms
+            )
             first_ms, last_ms = timestamp_ms - before_ms, timestamp_ms + after_ms
             for other_ms, other in fetch(key, max(0, first_ms), last_ms):
                 forward(key, join(key, value, other), max(timestamp_ms, other_ms), headers)

@@ -21,7 +21,7 @@ from streams.record import Headers, Windowed
 from streams.state.store import REFUSED, SessionStore
 from streams.windows import SessionWindows
 
-_Found = list[tuple[Windowed[object], object]]
+_Sessions = list[tuple[Windowed[object], object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +59,24 @@ class SessionAggregate:
             close_ms = time.advance(timestamp_ms) - grace - gap
             if emit_closed is not None:
                 emit_closed(close_ms, timestamp_ms, headers)
-            found = list(table.find_sessions(key, max(0, timestamp_ms - gap), timestamp_ms + gap))
+            sessions = list(
+                table.find_sessions(key, max(0, timestamp_ms - gap), timestamp_ms + gap)
+            )
             if on_close:  # a closed session has been emitted and must not grow
-                found = [each for each in found if each[0].end_ms >= close_ms]
+                sessions = [each for each in sessions if each[0].end_ms >= close_ms]
             aggregate = initializer()
             start = end = timestamp_ms
-            for session, stored in found:
+            for session, stored in sessions:
                 start, end = min(start, session.start_ms), max(end, session.end_ms)
                 aggregate = merger(key, aggregate, stored)
             if end < close_ms:
                 drop(late(start, end, time.ms))
                 return
-            replaced = merge_sessions(found, start == end, headers) if found else None
+            replaced = merge_sessions(sessions, start == end, headers) if sessions else None
             aggregate = adder(key, value, aggregate)
             size = put(key, start, end, aggregate)
             if size == REFUSED:
-                drop(f"the store no longer keeps the session that ends at {end}")
+                drop(f"the store no longer retains the session that ends at {end}")
                 return
             emit(Windowed(key, start, end), aggregate, replaced, end, headers, size)
 
@@ -100,14 +102,14 @@ class SessionAggregate:
 
 def _open_merge(
     table: SessionStore[object, object], emit: Emit, *, send_old: bool
-) -> Callable[[_Found, bool, Headers], object]:
+) -> Callable[[_Sessions, bool, Headers], object]:
     """A function that removes merged sessions; it returns the old value of a replaced one.
 
-    Old values are read again, because the merger may have changed the found ones in place.
+    Old values are read again, because the merger may have changed them in place.
     """
 
-    def merge_sessions(found: _Found, one_instant: bool, headers: Headers) -> object:
-        for session, stored in found:
+    def merge_sessions(sessions: _Sessions, one_instant: bool, headers: Headers) -> object:
+        for session, stored in sessions:
             key, start, end = session
             old = table.get(key, start, end) if send_old else stored
             if one_instant:

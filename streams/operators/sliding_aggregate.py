@@ -138,8 +138,8 @@ class _RecordUpdate:
         earlier: _Stored | None = None  # of the latest window that ends before t
         previous_ms: int | None = None
         starts = set()
-        found = self.table.backward_fetch(self.key, max(0, t - 2 * difference), t + 1)
-        for start, stored in list(found):
+        windows = self.table.backward_fetch(self.key, max(0, t - 2 * difference), t + 1)
+        for start, stored in list(windows):
             starts.add(start)
             end = start + difference
             if start > t:
@@ -175,7 +175,7 @@ class _RecordUpdate:
             elif start <= t:
                 later = (self._update(start, stored), stored[1])
         if first is not None and later is None:
-            # No window starts between: the records in [0, d] are all later than t, or all earlier.
+            # No window starts in between: all records in [0, d] are later than t, or all earlier.
             later = first
         self._create_right(later, starts)
         if first is None:
@@ -222,7 +222,7 @@ class _RecordUpdate:
     def _put(self, start: int, aggregate: object, old: object, timestamp_ms: int) -> None:
         size = self.table.put(self.key, aggregate, timestamp_ms, start)
         if size == REFUSED:
-            self.drop(f"the store no longer keeps the window that starts at {start}")
+            self.drop(f"the store no longer retains the window that starts at {start}")
             return
         window = Windowed(self.key, start, start + self.difference)
         self.emit(window, aggregate, old, timestamp_ms, self.headers, size)

@@ -153,7 +153,7 @@ class MapValues:
 
 @dataclass(frozen=True, slots=True)
 class FlatMap:
-    """Replaces a record by any number of records."""
+    """Replaces a record with zero or more records."""
 
     mapper: Callable[[object, object], Iterable[tuple[object, object]]]
 
@@ -178,7 +178,7 @@ class FlatMap:
 
 @dataclass(frozen=True, slots=True)
 class FlatMapValues:
-    """Replaces a value by any number of values."""
+    """Replaces a value with zero or more values."""
 
     mapper: Callable[..., Iterable[object]]
     with_key: bool = False

@@ -3,14 +3,14 @@
 Each side has two nodes. The first forwards a record and then stores it in the side's window store,
 so that a record is never joined with itself; the second looks up the other side's store:
 
-    left  -> keep (left store)  -> join with the right store -> merge
-    right -> keep (right store) -> join with the left store  -> merge
+    left  -> store (left store)  -> join with the right store -> merge
+    right -> store (right store) -> join with the left store  -> merge
 
 In left and outer joins, a record without a match waits in the join's pending store until none can
 arrive: until the join's stream time is past its timestamp + after + grace for left records, and +
 before + grace for right ones. Then it is joined with None, once, with its own timestamp. Kafka
 Streams emits an out-of-order record when its window has passed, without regard to grace, and may
-still join it later; here it waits for the grace, too.
+still join it later; here it also waits until the grace has ended.
 """
 
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from streams.windows import JoinWindows
 
 NO_KEY = "a record without a key cannot be joined"
 NO_VALUE = "a record without a value cannot be joined"
-TOO_OLD = "a record older than the join's retention is not kept for later partners"
+TOO_OLD = "a record older than the join's retention is not stored for later matches"
 
 
 @dataclass(frozen=True, slots=True)
-class KeepForJoin:
+class StoreForJoin:
     """Forwards records, then stores them for lookups by the other side of the join."""
 
     store: str
@@ -106,8 +106,8 @@ class StreamJoin:
         pending: PendingRecords | None = None
 
         def release(waiting: PendingRecords, headers: Headers) -> None:
-            for found in waiting.release(time.ms, now_ms()):
-                forward(found.key, _join_unmatched(joiner, found), found.timestamp_ms, headers)
+            for record in waiting.release(time.ms, now_ms()):
+                forward(record.key, _join_unmatched(joiner, record), record.timestamp_ms, headers)
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             nonlocal pending
@@ -139,7 +139,7 @@ class StreamJoin:
         return process
 
 
-def _join_unmatched(joiner: Joiner, found: Unmatched) -> object:
-    if found.left:
-        return joiner(found.key, found.value, None)
-    return joiner(found.key, None, found.value)
+def _join_unmatched(joiner: Joiner, record: Unmatched) -> object:
+    if record.left:
+        return joiner(record.key, record.value, None)
+    return joiner(record.key, None, record.value)

@@ -25,7 +25,7 @@ from streams.state.store import KeyValueStore
 _TIME = Struct(">q")
 _NUMBER = Struct(">i")
 _SHORT = Struct(">h")
-_PLACE = Struct(">iq")
+_POSITION = Struct(">iq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class StreamTableJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class GracefulStreamTableJoin:
+class BufferedStreamTableJoin:
     """Buffers records, so that late changes of a versioned table are joined."""
 
     join: StreamTableJoin
@@ -153,22 +153,22 @@ class _Buffer:
             store_key = heappop(queue)
             self._store_keys.remove(store_key)
             value, headers, position = _decode(self._store.delete(store_key) or b"")
-            self._context.at(position, self._join_later(join, store_key, value, headers))
+            self._context.at(position, self._deferred_join(join, store_key, value, headers))
 
-    def _join_later(
+    def _deferred_join(
         self, join: Process, store_key: bytes, value: bytes, headers: Headers
     ) -> Callable[[], None]:
         key = self._key.deserialize(self._topic, store_key[_TIME.size : -_NUMBER.size])
-        found = self._value.deserialize(self._topic, value)
+        decoded = self._value.deserialize(self._topic, value)
         timestamp_ms = _TIME.unpack_from(store_key)[0]
-        return lambda: join(key, found, timestamp_ms, headers)
+        return lambda: join(key, decoded, timestamp_ms, headers)
 
 
 def _encode(value: bytes, headers: Headers, position: Position | None) -> bytes:
     """Encode a buffered record: its position, headers and value.
 
     length of topic (2, -1: unknown) | topic | partition (4) | offset (8)
-    how many headers (2) | for each: length of name (2) | name | length (4, -1: none) | value
+    number of headers (2) | for each: length of name (2) | name | length (4, -1: none) | value
     value
     """
     parts: list[bytes] = []
@@ -176,7 +176,11 @@ def _encode(value: bytes, headers: Headers, position: Position | None) -> bytes:
         parts.append(_SHORT.pack(-1))
     else:
         topic = position.topic.encode()
-        parts += (_SHORT.pack(len(topic)), topic, _PLACE.pack(position.partition, position.offset))
+        parts += (
+            _SHORT.pack(len(topic)),
+            topic,
+            _POSITION.pack(position.partition, position.offset),
+        )
     parts.append(_SHORT.pack(len(headers)))
     for name, content in headers:
         text = name.encode()
@@ -192,8 +196,8 @@ def _decode(entry: bytes) -> tuple[bytes, Headers, Position | None]:
     position = None
     if length >= 0:
         topic, at = entry[at : at + length].decode(), at + length
-        position = Position(topic, *_PLACE.unpack_from(entry, at))
-        at += _PLACE.size
+        position = Position(topic, *_POSITION.unpack_from(entry, at))
+        at += _POSITION.size
     count, at = _SHORT.unpack_from(entry, at)[0], at + _SHORT.size
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):

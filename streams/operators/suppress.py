@@ -11,8 +11,8 @@ buffered key replaces its value, but not its buffer time. The store is written a
     strings and values: length int32 (-1: null) | bytes
 
 Old values are the last emitted ones: the old value of the first change of a key that is not
-buffered. (Kafka Streams sends the old value of the last change, which its children never saw, so
-that aggregates of a suppressed table are wrong there.)
+buffered. (Kafka Streams sends the old value of the last change, which its children never received,
+so aggregates of a suppressed table are wrong there.)
 """
 
 import struct

@@ -32,7 +32,7 @@ _ONE_VALUE_RELEASES = ("0.", "1.", "2.", "3.0", "3.1", "3.2", "3.3", "3.4")
 
 @dataclass(frozen=True, slots=True)
 class TableSelect:
-    """Sends the changes of a table to their groups; a null group key or value is in no group."""
+    """Sends the changes of a table to their groups; a null key or value belongs to no group."""
 
     select: Grouping
 
@@ -40,30 +40,30 @@ class TableSelect:
         """For each change: forward the old value, then the new one; both at once for one group."""
         select, forward = self.select, context.forward
         release = context.setting("upgrade.from")
-        together = not (isinstance(release, str) and release.startswith(_ONE_VALUE_RELEASES))
+        sends_both = not (isinstance(release, str) and release.startswith(_ONE_VALUE_RELEASES))
 
         def group(key: object, value: object) -> tuple[object, object] | None:
             if value is None:
                 return None
-            chosen = select(key, value)
-            if chosen is None:
+            pair = select(key, value)
+            if pair is None:
                 return None
-            if type(chosen) is not tuple or len(chosen) != 2:
-                chosen = checked_pair(chosen, select, "group_by of a table")
-            return None if chosen[0] is None or chosen[1] is None else chosen
+            if type(pair) is not tuple or len(pair) != 2:
+                pair = checked_pair(pair, select, "group_by of a table")
+            return None if pair[0] is None or pair[1] is None else pair
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
             new, old, is_latest = cast("Change", value)
-            if not is_latest:  # a late version of a versioned table changes nothing now
+            if not is_latest:  # an out-of-order version does not change the current groups
                 return
-            left, entered = group(key, old), group(key, new)
-            if together and left is not None and entered is not None and left[0] == entered[0]:
-                forward(entered[0], (entered[1], left[1], True), timestamp_ms, headers)
+            before, after = group(key, old), group(key, new)
+            if sends_both and before is not None and after is not None and before[0] == after[0]:
+                forward(after[0], (after[1], before[1], True), timestamp_ms, headers)
                 return
-            if left is not None:
-                forward(left[0], (None, left[1], True), timestamp_ms, headers)
-            if entered is not None:
-                forward(entered[0], (entered[1], None, True), timestamp_ms, headers)
+            if before is not None:
+                forward(before[0], (None, before[1], True), timestamp_ms, headers)
+            if after is not None:
+                forward(after[0], (after[1], None, True), timestamp_ms, headers)
 
         return process
 
@@ -88,17 +88,17 @@ class TableAggregate:
         emit = open_emit(context, self.store, caching=self.caching, send_old=send_old)
 
         def process(key: object, value: object, timestamp_ms: int, headers: Headers) -> None:
-            entered, left, _ = cast("Change", value)
+            added, subtracted, _ = cast("Change", value)
             found = get(key)
             old, newest_ms = (None, timestamp_ms) if found is None else found
             newest_ms = max(newest_ms, timestamp_ms)
             aggregate = old
-            if left is not None and aggregate is not None:
-                aggregate = subtractor(key, left, aggregate)
-            if entered is not None:
+            if subtracted is not None and aggregate is not None:
+                aggregate = subtractor(key, subtracted, aggregate)
+            if added is not None:
                 if aggregate is None:
                     aggregate = initializer()
-                aggregate = adder(key, entered, aggregate)
+                aggregate = adder(key, added, aggregate)
             if send_old and found is not None and aggregate is old:
                 old = cast("tuple[object, int]", get(key))[
                     0
@@ -121,7 +121,7 @@ class TableReduce:
     versioned: bool = False
 
     def open(self, context: NodeContext) -> Process:
-        """As TableAggregate, but the first value of a group is the initial aggregate."""
+        """Like TableAggregate, but the first value of a group is the initial aggregate."""
         adder, subtractor = self.adder, self.subtractor
 
         def add(key: object, value: object, aggregate: object) -> object:

@@ -66,10 +66,10 @@ class TableJoinSide:
                 timestamp_ms = max(timestamp_ms, found[1])
                 has_result = own_optional
             result = join(key, new, other) if has_result or new is not None else None
-            former = None
+            old_result = None
             if send_old and (has_result or old is not None):
-                former = join(key, old, other)
-            forward(key, (result, former, latest), timestamp_ms, headers)
+                old_result = join(key, old, other)
+            forward(key, (result, old_result, latest), timestamp_ms, headers)
 
         return process
 
@@ -83,12 +83,12 @@ class TableJoinMerge:
 
     def open(self, context: NodeContext) -> Process:
         if self.store is None:
-            return self._open_passing(context)
+            return self._open_without_store(context)
         if self.store.kind is StoreKind.VERSIONED:
             return self._open_versioned(context, self.store)
-        return self._open_keeping(context, self.store)
+        return self._open_with_store(context, self.store)
 
-    def _open_passing(self, context: NodeContext) -> Process:
+    def _open_without_store(self, context: NodeContext) -> Process:
         forward = context.forward
         if self.send_old:
             return forward
@@ -98,7 +98,7 @@ class TableJoinMerge:
 
         return process
 
-    def _open_keeping(self, context: NodeContext, spec: StoreSpec) -> Process:
+    def _open_with_store(self, context: NodeContext, spec: StoreSpec) -> Process:
         store = cast("TimestampedKeyValueStore[object, object]", context.store(spec.name))
         get, put = store.get, store.put
         needs_old = self.send_old or (spec.caching and context.cache_bytes > 0)
@@ -122,7 +122,7 @@ class TableJoinMerge:
             stored = get(key) if send_old else None
             valid_to_ms = put(key, new, timestamp_ms)
             if valid_to_ms is None:
-                drop("a result older than the history of its store is not kept")
+                drop("a result older than the history of its store is not stored")
                 return
             old = None if stored is None else stored.value
             forward(key, (new, old, valid_to_ms == LATEST), timestamp_ms, headers)

@@ -226,7 +226,7 @@ class Transformer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransformTable:
-    """Replaces the values of a table by a stateful transformer, also for deletions."""
+    """Transforms the values of a table with a stateful transformer, also for deletions."""
 
     supplier: Callable[[], Transformer]
     send_old: bool = False
@@ -280,7 +280,7 @@ class ReadOnlyNode:
         self.schedule = node.schedule
         self.commit = node.request_commit
 
-    # Any, because the topology knows the store's type by its name only.
+    # Any, because the type of the store is not known here.
     def store(self, name: str) -> Any:
         """A store that is connected to the node."""
         return self._node.store(name)
@@ -326,7 +326,7 @@ class TransformedView:
         return get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """Look up the version of a time and transform it."""
+        """Look up the version at a time and transform it."""
         above, transform = self.parent.open_as_of(context), open_transformer(context, self.supplier)
 
         def get(key: object, timestamp_ms: int) -> tuple[object, int] | None:

@@ -1,4 +1,4 @@
-"""UserProcessor: runs a Processor of the user. Only here Record objects are created."""
+"""UserProcessor: runs a Processor of the user. Record objects are created only here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from streams.processor import (
 )
 from streams.record import Headers, Position, Record
 
-# Any, because a node does not know the user's types.
+# Any, because nodes are independent of the user's types.
 AnyProcessor = Processor[Any, Any, Any, Any]
 
 
@@ -42,9 +42,9 @@ class _Context:
             parts = (record.key, record.value, record.timestamp_ms, record.headers)
         except AttributeError:
             raise StreamsError(
-                f"forward was given {record!r}, a {type(record).__name__}, not a Record",
+                f"forward() was called with {record!r}, a {type(record).__name__}, not a Record",
                 at=f'node "{self._node.node}"',
-                hint="give Record(key, value, timestamp_ms), or record.with_value(...)",
+                hint="pass Record(key, value, timestamp_ms), or record.with_value(...)",
             ) from None
         forward(*parts)
 
@@ -140,7 +140,7 @@ class UserProcessor:
         """Create a Processor."""
         if not callable(self.supplier):
             raise TopologyError(
-                f"the supplier is {self.supplier!r}", at=self.at, hint="give a class or a function"
+                f"the supplier is {self.supplier!r}", at=self.at, hint="pass a class or a function"
             )
         try:
             processor = self.supplier()

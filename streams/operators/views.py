@@ -109,7 +109,7 @@ class DerivedView:
         return get
 
     def open_as_of(self, context: NodeContext) -> GetterAsOf:
-        """Look up the version of a time and derive from it."""
+        """Look up the version at a time and derive from it."""
         above, derive = self.parent.open_as_of(context), self.derive
 
         def get(key: object, timestamp_ms: int) -> tuple[object, int] | None:

@@ -83,7 +83,7 @@ class WindowAggregate:
                     old = cast("tuple[object, int]", get(key, start))[0]
             written = put(key, aggregate, newest_ms, start)
             if written == REFUSED:
-                drop(f"the store no longer keeps the window that starts at {start}")
+                drop(f"the store no longer retains the window that starts at {start}")
                 return
             emit(windowed((key, start, end)), aggregate, old, newest_ms, headers, written)
 
@@ -115,7 +115,7 @@ class WindowAggregate:
                     old = cast("tuple[object, int]", get(key, start))[0]
             size = put(key, aggregate, newest_ms, start)
             if size == REFUSED:
-                drop(f"the store no longer keeps the window that starts at {start}")
+                drop(f"the store no longer retains the window that starts at {start}")
                 return
             emit(windowed((key, start, end)), aggregate, old, newest_ms, headers, size)
 

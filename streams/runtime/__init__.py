@@ -1,1 +1,1 @@
-"""Runs a topology: tasks, runners, commits. Knows no operator and no DSL."""
+"""Runs a topology: tasks, runners, commits. Independent of the operators and the DSL."""

@@ -79,7 +79,7 @@ class StateMachine:
         return self.choose(lambda: state)
 
     def choose(self, choice: Callable[[], AppState | None]) -> bool:
-        """As `enter`, with a state that is computed under the lock."""
+        """Like `enter`, with a state that is computed under the lock."""
         with self._changed:
             old, state = self._state, choice()
             if state is None or state not in NEXT[old]:

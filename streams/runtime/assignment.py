@@ -3,7 +3,7 @@
 1. Target: loads are balanced (first over stateful tasks, then over all); a task stays with its
    owner if that is balanced, otherwise it moves to the runner with the lowest lag.
 2. Warm-up: a stateful task moves to its target only if that process has almost all of its changelog
-   (`acceptable_lag`), or if no process has; otherwise a process that has it runs the task, and the
+   (`acceptable_lag`), or if no process has; otherwise a process that has it runs the task while the
    target warms up as a standby. The number of warm-ups is limited.
 3. Standbys: copies of stateful tasks, each in a different process.
 
@@ -189,9 +189,9 @@ def _standby_rank(
     task: TaskId, runners: list[Runner], target: _Target, result: Assignment
 ) -> tuple[bool, float, int]:
     """Rank of a process, the lowest is best: whether it has no copy, load per thread, lag."""
-    has_it = any(task in runner.standbys for runner in runners)
+    has_copy = any(task in runner.standbys for runner in runners)
     load = sum(_size(result, runner) for runner in runners) / len(runners)
-    return not has_it, load, target.lag(runners[0].process_id, task)
+    return not has_copy, load, target.lag(runners[0].process_id, task)
 
 
 def _size(result: Assignment, runner: Runner) -> int:

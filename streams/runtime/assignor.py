@@ -33,7 +33,7 @@ class HostTasks:
 
 @dataclass(frozen=True, slots=True)
 class TaskAssignment:
-    """What the leader sent to one member."""
+    """The assignment that the leader has sent to one member."""
 
     active: frozenset[TaskId] = frozenset()
     standby: frozenset[TaskId] = frozenset()
@@ -67,7 +67,7 @@ class ProcessReport:
         with self.lock:
             self.positions[task] = position
 
-    def forget(self, task: TaskId) -> None:
+    def remove(self, task: TaskId) -> None:
         """Remove a task whose stores are no longer on this disk."""
         with self.lock:
             self.positions.pop(task, None)
@@ -93,7 +93,8 @@ class TaskAssignor:
         end_positions: Callable[[Layout, Iterable[TaskId]], Mapping[TaskId, int]],
         incarnation: str,
     ) -> None:
-        """`lay_out` is over partition counts; `end_positions` are sums over a task's changelogs.
+        """`lay_out` computes the layout for partition counts; `end_positions` sums the ends of the
+        changelogs of each task.
 
         `incarnation` distinguishes this run of the process from earlier ones.
         """
@@ -164,28 +165,28 @@ class TaskAssignor:
         ]
         stateful = layout.stateful_tasks()
         lags = self._lags(layout, stateful, reports.values())
-        decided = assign(layout.tasks(), stateful, runners, lags, self._rules)
-        hosts = [_host(reports, decided.shares, process) for process in _processes(reports)]
+        assignment = assign(layout.tasks(), stateful, runners, lags, self._rules)
+        hosts = [_host(reports, assignment.shares, process) for process in _processes(reports)]
         assignments = {}
         # Tasks that other members still own; they are assigned after they have been revoked.
         still_owned = {
             task
-            for member_id, share in decided.shares.items()
+            for member_id, share in assignment.shares.items()
             for task in share.active
             if owners.get(task, member_id) != member_id
         }
         for member in members:
-            share = decided.shares[member.member_id]
+            share = assignment.shares[member.member_id]
             active = share.active - still_owned
-            # Until then the member keeps its standby: closed, it would have to catch up again.
+            # Until then the member keeps its standby; if closed, it would have to catch up again.
             standby = share.standby | (share.active & still_owned & stateful)
             data = {
                 "active": sorted(map(str, active)),
                 "standby": sorted(map(str, standby)),
                 "hosts": hosts,
-                "warming": sorted(map(str, share.standby & decided.warming)),
+                "warming": sorted(map(str, share.standby & assignment.warming)),
                 "handing_over": bool(still_owned),
-                "probing": bool(decided.warming),
+                "probing": bool(assignment.warming),
                 "incarnation": reports[member.member_id]["incarnation"],
             }
             partitions = sorted({tp for task in active for tp in layout.inputs(task)})
@@ -212,7 +213,7 @@ class TaskAssignor:
 
 
 def _owners(layout: Layout, members: Sequence[MemberSubscription]) -> dict[TaskId, str]:
-    """The current owner of each task; of two claims, the one of the newer generation counts."""
+    """The current owner of each task; if two members claim a task, the newer generation wins."""
     task_of = layout.task_of()
     owners: dict[TaskId, tuple[int, str]] = {}
     for member in members:

@@ -4,8 +4,8 @@ Fetched batches are buffered undecoded; only the next few batches of each partit
 that memory holds about `records_max` decoded records of a partition. Whole batches are decoded, so
 there can be a few more.
 
-A batch that cannot be read stays in its place: the task gets it when it has processed all records
-before it.
+A batch that cannot be read stays in the queue: its error is reported when the task has processed
+all records before it.
 """
 
 from bisect import bisect_left
@@ -44,7 +44,7 @@ class FetchedInput:
     """Buffers the fetched batches of a runner until its tasks have room for them."""
 
     def __init__(self, records_max: int) -> None:
-        """Tasks hold about this many decoded records of each partition."""
+        """`records_max` is per partition."""
         self._records_max = records_max
         self._batches: dict[TopicPartition, deque[_Batch | CorruptBatchError]] = {}
 
@@ -55,16 +55,16 @@ class FetchedInput:
 
         The last batch of each partition ends there, so that control records after it are skipped.
         """
-        touched: set[TopicPartition] = set()
+        partitions: set[TopicPartition] = set()
         for batch in batches:
             tp = batch.topic_partition
             self._batches.setdefault(tp, deque()).append((batch, 0))
-            touched.add(tp)
-        for tp in touched:
+            partitions.add(tp)
+        for tp in partitions:
             last = self._batches[tp].pop()
             assert not isinstance(last, CorruptBatchError), "batches were just added"
             self._batches[tp].append((last[0], position(tp)))
-        return touched
+        return partitions
 
     def add_unreadable(self, error: CorruptBatchError) -> None:
         """Buffer the error of a batch that the consumer could not read."""
@@ -104,6 +104,6 @@ class FetchedInput:
         """Whether batches of a partition are buffered."""
         return bool(self._batches.get(tp))
 
-    def forget(self, tp: TopicPartition) -> None:
+    def drop(self, tp: TopicPartition) -> None:
         """Drop the batches of a partition."""
         self._batches.pop(tp, None)

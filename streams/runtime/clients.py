@@ -20,21 +20,22 @@ RESTORE_BUFFER_BYTES = 8 * 1024 * 1024
 FETCH_WAIT_MS = 100
 SHARED_FETCH_WAIT_MS = 10_000  # a fetch that waits does not delay other partitions
 GROUP_SETTINGS = frozenset(item.name for item in fields(GroupConfig))
-PRODUCER_LINGER_MS = 0  # batches are complete when they are sent: lingering gains nothing
+PRODUCER_LINGER_MS = 0  # batches are complete when they are sent, so there is nothing to wait for
 
 
 class Clients:
     """Opens clients on one broker or cluster; prefixed settings apply to clients of one kind."""
 
     def __init__(
-        self, target: Target, config: StreamsConfig, process_id: str, *, lasting_id: bool = False
+        self, target: Target, config: StreamsConfig, process_id: str, *, persistent_id: bool = False
     ) -> None:
         """`process_id` distinguishes the transactions of instances.
 
-        With `lasting_id` the instance is a static member: after a kill, the next process with the
-        same id continues immediately. The lock on the id's file allows only one process to have it.
+        With `persistent_id` the instance is a static member: after a kill, the next process with
+        the same id continues immediately. The lock on the file of the id reserves it for one
+        process.
         """
-        self._lasting_id = lasting_id
+        self._persistent_id = persistent_id
         self._target = target
         self._config = config
         self._process_id = process_id
@@ -59,7 +60,7 @@ class Clients:
         }
         if config.group_instance_id is not None:
             settings["group_instance_id"] = f"{config.group_instance_id}-{runner}"
-        elif self._lasting_id:
+        elif self._persistent_id:
             settings["group_instance_id"] = f"{self._process_id}-{runner}"
             settings["leave_group_on_close"] = True  # not after the session timeout
         settings |= config.prefixed("consumer.") | config.prefixed("main.consumer.")
@@ -126,16 +127,16 @@ def log_bounds(
     admin: Admin, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[int, int]]:
     """First offset and end of each log, including records of open transactions."""
-    wanted = list(partitions)
-    if not wanted:
+    listed = list(partitions)
+    if not listed:
         return {}
-    first = admin.list_offsets(dict.fromkeys(wanted, EARLIEST_TIMESTAMP)).all()
-    ends = log_ends(admin, wanted)
-    return {tp: (first[tp].offset, ends[tp]) for tp in wanted}
+    first = admin.list_offsets(dict.fromkeys(listed, EARLIEST_TIMESTAMP)).all()
+    ends = log_ends(admin, listed)
+    return {tp: (first[tp].offset, ends[tp]) for tp in listed}
 
 
 def log_ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The end of each log, including records of open transactions."""
-    wanted = dict.fromkeys(partitions, LATEST_TIMESTAMP)
-    found = admin.list_offsets(wanted).all() if wanted else {}
-    return {tp: found[tp].offset for tp in wanted}
+    requests = dict.fromkeys(partitions, LATEST_TIMESTAMP)
+    offsets = admin.list_offsets(requests).all() if requests else {}
+    return {tp: offsets[tp].offset for tp in requests}

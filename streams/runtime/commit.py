@@ -50,7 +50,7 @@ class Commit:
         timeout_ms: int,
         fault: Fault = lambda point: None,
     ) -> None:
-        """`timeout_ms`: how long to retry while the broker does not respond."""
+        """`timeout_ms` limits retries while the broker does not respond."""
         self._consumer = consumer
         self._production = production
         self._exactly_once = exactly_once
@@ -128,7 +128,7 @@ def _move_positions(
     ends: dict[TopicPartition, int],
     offsets: dict[TopicPartition, OffsetAndMetadata],
 ) -> None:
-    """Set where restores continue: after the records just written to, or read from, changelogs."""
+    """Advance the positions of restores past the records written to, or read from, changelogs."""
     for tp in owned.inputs:
         if tp in offsets:
             owned.committed[tp] = offsets[tp].offset

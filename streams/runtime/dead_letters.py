@@ -1,4 +1,4 @@
-"""Failures: calls the exception handlers for failed records and follows their answers.
+"""Failures: calls the exception handlers for failed records and acts on their answers.
 
 A dead letter is the unchanged input record with headers that describe the error; the names of the
 headers are those of Kafka Streams (KIP-1034):
@@ -105,10 +105,10 @@ class Failures:
         node: str,
         error: Exception,
         timestamp_ms: int,
-        given: tuple[object, object, Headers] | None = None,
+        record: tuple[object, object, Headers] | None = None,
     ) -> Failure:
         position, (raw_key, raw_value, raw_headers) = self._current.origin_of(error)
-        key, value, headers = (None, None, raw_headers) if given is None else given
+        key, value, headers = (None, None, raw_headers) if record is None else record
         return Failure(
             kind=kind,
             error=error,
@@ -185,13 +185,13 @@ def error_headers(failure: Failure) -> Headers:
 
 
 def user_line(error: BaseException) -> str:
-    """The line of the user's code that an error came from; empty if there is none."""
-    found = ""
+    """The innermost line of the user's code in an error's traceback; empty if there is none."""
+    line = ""
     for frame in traceback.extract_tb(error.__traceback__):
         ours = frame.filename.startswith(_OUR_FOLDER)
         if not ours and not frame.filename.startswith((*_LIBRARY_FOLDERS, "<")):
-            found = f"{frame.filename}:{frame.lineno}: {frame.line}"
-    return found
+            line = f"{frame.filename}:{frame.lineno}: {frame.line}"
+    return line
 
 
 def _described(error: Exception) -> str:
@@ -219,7 +219,7 @@ def _deserialization_failed(failure: Failure) -> StreamsError:
     return DeserializationFailed(
         f"the record cannot be read: {_described(failure.error)}",
         at=failure.at,
-        hint=_hint(failure.error, "use the serde it was written with for the source")
+        hint=_hint(failure.error, "use the serde with which the record was written")
         + ", or set deserialization_exception_handler to log_and_continue or dead_letter(topic)",
     )
 

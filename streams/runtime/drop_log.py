@@ -1,4 +1,4 @@
-"""DropLog: logs dropped records, but not with a line for each."""
+"""DropLog: logs dropped records, at a limited rate."""
 
 import logging
 

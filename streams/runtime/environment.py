@@ -1,4 +1,4 @@
-"""Environment: what the runners of one process share."""
+"""Environment: the objects that the runners of one process share."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Environment:
     directories: StateDirectories
     report: ProcessReport
     layout: Layout
-    # Any: a store has the type that its topology gives it.
+    # Any: the types of stores are not known here.
     global_stores: Mapping[str, Any] = field(default_factory=dict)
     fault: Callable[[str], None] = lambda point: None
     hosts: tuple[HostTasks, ...] = ()  # the tasks of all hosts, as of the last rebalance
@@ -69,9 +69,9 @@ class Environment:
         known = self.layout
         if all(counts.get(topic) == count for topic, count in known.partition_counts.items()):
             return known
-        return self.renew_layout()
+        return self.refresh_layout()
 
-    def renew_layout(self) -> Layout:
+    def refresh_layout(self) -> Layout:
         """Read the topics of the cluster and compute the layout again."""
         with self._lock:
             self.layout = prepare_topics(
@@ -89,9 +89,9 @@ class Environment:
 
     def end_positions(self, layout: Layout, tasks: Iterable[TaskId]) -> dict[TaskId, int]:
         """The sum of the ends of each task's changelogs."""
-        wanted = list(tasks)
-        ends = log_ends(self.admin, (tp for t in wanted for tp in layout.changelogs(t).values()))
-        return {task: sum(ends[tp] for tp in layout.changelogs(task).values()) for task in wanted}
+        listed = list(tasks)
+        ends = log_ends(self.admin, (tp for t in listed for tp in layout.changelogs(t).values()))
+        return {task: sum(ends[tp] for tp in layout.changelogs(task).values()) for task in listed}
 
     def bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """First offset and end of logs."""
@@ -111,7 +111,7 @@ class Environment:
                 self._clean_at_ms = now_ms + delay_ms
         if due:
             for task in self.directories.clean(unused_for_ms=delay_ms):
-                self.report.forget(task)
+                self.report.remove(task)
 
     def batch_limit(self, topic: str) -> int:
         """The maximum size of a batch of a topic, from max.message.bytes and segment.bytes."""

@@ -46,7 +46,7 @@ class _NoOutput:
 class GlobalRunner:
     """Updates the global stores of an application; `start` returns when they are loaded."""
 
-    def __init__(  # noqa: PLR0913 - what it must be given
+    def __init__(  # noqa: PLR0913 - its dependencies
         self,
         topology: Topology,
         config: StreamsConfig,
@@ -88,7 +88,7 @@ class GlobalRunner:
             target=self._run, name=f"{config.application_id}-global", daemon=True
         )
 
-    # Any: the caller knows the kind of a store by its name.
+    # Any: only the caller knows the kind of the store.
     def views(self) -> dict[str, Any]:
         """Read-only views for tasks and queries, by store."""
         return {name: self.state.view(name) for name in self.state.names}

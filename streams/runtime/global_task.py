@@ -22,7 +22,7 @@ class GlobalTask:
     Restoring is the same as running: the nodes see every record of the topics.
     """
 
-    def __init__(  # noqa: PLR0913 - what a task must be given
+    def __init__(  # noqa: PLR0913 - its dependencies
         self,
         topology: Topology,
         *,

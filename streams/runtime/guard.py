@@ -62,7 +62,7 @@ def counted(process: Process, counter: Counter) -> Process:
     return count
 
 
-class Failed(NamedTuple):
+class FailedNode(NamedTuple):
     """The node that failed, and its record."""
 
     node: str
@@ -72,22 +72,24 @@ class Failed(NamedTuple):
     headers: Headers
 
 
-def find_failed(error: BaseException, nodes: Iterable[tuple[str, NodeFunction]]) -> Failed | None:
-    """The innermost node among the frames that an error came through."""
+def find_failed_node(
+    error: BaseException, nodes: Iterable[tuple[str, NodeFunction]]
+) -> FailedNode | None:
+    """The innermost node in the traceback of an error."""
     by_code: dict[CodeType, list[tuple[str, NodeFunction]]] = {}
     for node, process in nodes:
         function = process.__func__ if isinstance(process, MethodType) else process
         if isinstance(function, FunctionType):
             by_code.setdefault(function.__code__, []).append((node, process))
-    found = None
+    failed = None
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
         name = _node_of(frame, by_code.get(frame.f_code, ()))
         if name is not None:
-            found = _failed(name, frame, frame.f_code)
+            failed = _failed(name, frame, frame.f_code)
         trace = trace.tb_next
-    return found
+    return failed
 
 
 def _node_of(frame: FrameType, candidates: Iterable[tuple[str, NodeFunction]]) -> str | None:
@@ -112,14 +114,14 @@ def _content(cell: object) -> object:
         return None
 
 
-def _failed(node: str, frame: FrameType, code: CodeType) -> Failed | None:
+def _failed(node: str, frame: FrameType, code: CodeType) -> FailedNode | None:
     names = [name for name in code.co_varnames[: code.co_argcount] if name != "self"]
     if names == ["rows"]:
         names = list(_VARIABLES)
     if len(names) != len(_VARIABLES):
-        return Failed(node, None, None, -1, ())
+        return FailedNode(node, None, None, -1, ())
     key, value, timestamp_ms, headers = (frame.f_locals.get(name) for name in names)
-    return Failed(
+    return FailedNode(
         node,
         key,
         value,

@@ -17,8 +17,9 @@ NEVER_MS = (1 << 63) - 1
 NEVER_IDLE = -1  # max.task.idle.ms: do not wait for empty inputs
 LAG_UNKNOWN = -1
 
-# Processes up to so many records of the queue's first chunk, while they are older than a time (the
-# first in any case); returns how many. The current record of the task stays the last one.
+# Called with a queue, a number and a time: processes up to this number of records of the queue's
+# first chunk while they are older than the time, but at least one; returns how many. Afterwards the
+# task's current record is still the last one.
 Run = Callable[["PartitionQueue", int, int], int]
 # Reads ahead to the next record that has a timestamp; only for sources that extract timestamps.
 FindHead = Callable[["PartitionQueue"], None]
@@ -51,7 +52,7 @@ class PartitionQueue:
         self.head: DecodedHead | None = None  # decoded, if the source extracts timestamps
         self.position: int | None = None  # the offset after the last processed record
         self.time_ms = NO_TIME  # the largest timestamp of processed records
-        self.tick = 0  # when it began to wait
+        self.tick = 0  # when the head began to wait
 
     @property
     def head_ms(self) -> int:
@@ -91,12 +92,12 @@ class InputBuffer:
     __slots__ = ("_deadlines", "_max_idle_ms", "_queues", "_ticks", "enforced")
 
     def __init__(self, max_idle_ms: int, ticks: Iterator[int]) -> None:
-        """Tasks that share `ticks` can be compared by `head`."""
+        """The heads of tasks that share `ticks` can be compared."""
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._max_idle_ms = max_idle_ms
         self._ticks = ticks
         self._deadlines: dict[TopicPartition, int] = {}
-        self.enforced = 0  # how often records were processed although an input was empty
+        self.enforced = 0  # how often records were processed with an empty input
 
     @property
     def queues(self) -> Mapping[TopicPartition, PartitionQueue]:
@@ -127,7 +128,7 @@ class InputBuffer:
         return sum(queue.count for queue in self._queues.values())
 
     @property
-    def may_have_to_wait(self) -> bool:
+    def may_wait(self) -> bool:
         """Whether the task may have to wait for an input that has become empty."""
         return self._max_idle_ms != NEVER_IDLE and len(self._queues) > 1
 
@@ -150,7 +151,7 @@ class InputBuffer:
             if not queue.count:
                 continue
             head_ms = queue.head_ms
-            if not queue.count:  # looking for its head found only records to skip
+            if not queue.count:  # all its records were skipped in the search for the head
                 continue
             if first is None:
                 first, first_ms = queue, head_ms

@@ -49,7 +49,7 @@ def stop_this_instance(error: BaseException) -> OnFailure:
 class Instance:
     """The part of an application that runs in one process; any thread may call it."""
 
-    def __init__(  # noqa: PLR0913 - what an instance must be given
+    def __init__(  # noqa: PLR0913 - its dependencies
         self,
         topology: Topology,
         config: StreamsConfig,
@@ -105,8 +105,8 @@ class Instance:
         self.databases.limit_memory(
             config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes
         )
-        lasting_id = self.directories.has_lasting_id
-        clients = Clients(self._target, config, process_id, lasting_id=lasting_id)
+        persistent_id = self.directories.has_persistent_id
+        clients = Clients(self._target, config, process_id, persistent_id=persistent_id)
         self._admin = clients.admin()
         layout = prepare_topics(
             self._admin,
@@ -163,7 +163,7 @@ class Instance:
                 directory.release()
 
     def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS, *, commit: bool = True) -> bool:
-        """Commit, leave the group and stop; False when that took too long."""
+        """Commit, leave the group and stop; returns False on timeout."""
         if self._states.enter(AppState.PENDING_SHUTDOWN):
             done = self._stop_all(timeout_ms, commit=commit)
             self._states.enter(AppState.NOT_RUNNING)
@@ -194,11 +194,11 @@ class Instance:
     # --- runners ------------------------------------------------------------------------------
 
     def add_runner(self) -> str:
-        """Start one more runner; its name."""
+        """Start one more runner; returns its name."""
         assert self.environment is not None, "the instance was started"
         with self._lock:
-            taken = {runner.name for runner in self.runners}
-            name = next(name for n in itertools.count(1) if (name := f"runner-{n}") not in taken)
+            names = {runner.name for runner in self.runners}
+            name = next(name for n in itertools.count(1) if (name := f"runner-{n}") not in names)
             runner = TaskRunner(
                 name,
                 self.environment,
@@ -245,7 +245,7 @@ class Instance:
 
     # --- stores -------------------------------------------------------------------------------
 
-    # Any: the caller knows the kind of a store by its name.
+    # Any: only the caller knows the kind of the store.
     def store(
         self,
         name: str,
@@ -255,8 +255,8 @@ class Instance:
         timestamped: bool = False,
     ) -> Any:
         """A read-only view of a store, over the partitions of this instance."""
-        found = query(name, self._views(name, partition, stale=stale))
-        return found if timestamped else without_times(self._topology.store_spec(name).kind, found)
+        view = query(name, self._views(name, partition, stale=stale))
+        return view if timestamped else without_times(self._topology.store_spec(name).kind, view)
 
     def _views(self, name: str, partition: int | None, *, stale: bool) -> list[Any]:
         environment = self.check_running()
@@ -279,9 +279,9 @@ class Instance:
     def tasks(self) -> list[OwnedTask]:
         """All tasks and standbys of this process."""
         with self._lock:
-            found = [runner.tasks for runner in self.runners if runner.tasks is not None]
+            tasks = [runner.tasks for runner in self.runners if runner.tasks is not None]
         return sorted(
-            (owned for tasks in found for owned in tasks.snapshot), key=lambda each: each.task_id
+            (owned for each in tasks for owned in each.snapshot), key=lambda each: each.task_id
         )
 
     # --- callbacks of runners, in their threads -----------------------------------------------
@@ -313,7 +313,7 @@ class Instance:
             self.failed_runners += error is not None
         if error is None:
             return
-        with self._lock:  # or stopping all runners could miss the new one
+        with self._lock:  # otherwise stopping all runners could miss the new one
             replaced = answer is OnFailure.REPLACE_RUNNER and self._states.state in ALIVE
             if replaced:
                 self.add_runner()

@@ -57,11 +57,11 @@ def prepare_topics(
     """Compute the layout and create internal topics; existing ones must match it."""
     existing = existing_topics(admin)
     layout = lay_out(topology, application_id, existing)
-    wanted = _wanted(layout, settings.window_retention_extra_ms, settings.config)
-    _check_existing({name: count for name, (count, _) in wanted.items()}, existing)
+    required = _required_topics(layout, settings.window_retention_extra_ms, settings.config)
+    _check_existing({name: count for name, (count, _) in required.items()}, existing)
     missing = [
         NewTopic(name, count, settings.replication_factor, configs)
-        for name, (count, configs) in wanted.items()
+        for name, (count, configs) in required.items()
         if name not in existing
     ]
     if missing:
@@ -69,12 +69,12 @@ def prepare_topics(
     return layout
 
 
-def _wanted(
+def _required_topics(
     layout: Layout, window_extra_ms: int, topic_config: Mapping[str, str]
 ) -> dict[str, tuple[int, Mapping[str, str]]]:
-    """Count and settings of each internal topic."""
+    """The partition count and the settings of each internal topic."""
     topology = layout.topology
-    wanted: dict[str, tuple[int, Mapping[str, str]]] = {
+    required: dict[str, tuple[int, Mapping[str, str]]] = {
         name: (count, {**REPARTITION_CONFIG, **topic_config})
         for name, count in layout.repartition_topics.items()
     }
@@ -84,12 +84,12 @@ def _wanted(
         name = changelog_topic(topology, layout.application_id, store)
         if name in layout.changelog_topics:
             configs = changelog_config(spec, window_extra_ms, topic_config)
-            wanted[name] = (layout.changelog_topics[name], configs)
-    return wanted
+            required[name] = (layout.changelog_topics[name], configs)
+    return required
 
 
-def _check_existing(wanted: Mapping[str, int], existing: Mapping[str, int]) -> None:
-    for name, count in wanted.items():
+def _check_existing(required: Mapping[str, int], existing: Mapping[str, int]) -> None:
+    for name, count in required.items():
         if name in existing and existing[name] != count:
             raise TopologyError(
                 f'internal topic "{name}" has {existing[name]} partitions, not {count}',
@@ -106,17 +106,17 @@ def _create(admin: Admin, topics: list[NewTopic], clock: Clock) -> None:
     _await_topics(admin, {topic.name: topic.partitions for topic in topics}, clock)
 
 
-def _await_topics(admin: Admin, wanted: Mapping[str, int], clock: Clock) -> None:
+def _await_topics(admin: Admin, created: Mapping[str, int], clock: Clock) -> None:
     """Wait until the cluster lists new topics, which may take a moment."""
     deadline_ms = clock.monotonic_ms() + VISIBLE_MS
-    pausing = concurrency.Condition()
-    while missing := wanted.keys() - (existing := existing_topics(admin)).keys():
+    pause = concurrency.Condition()
+    while missing := created.keys() - (existing := existing_topics(admin)).keys():
         if clock.monotonic_ms() >= deadline_ms:
             raise StreamsError(
                 f'internal topic "{min(missing)}" was created {VISIBLE_MS // 1000} s ago, but the '
                 "cluster does not list it",
                 hint="check the controller and the brokers",
             )
-        with pausing:
-            clock.wait(pausing, VISIBLE_RETRY_MS)
-    _check_existing(wanted, existing)
+        with pause:
+            clock.wait(pause, VISIBLE_RETRY_MS)
+    _check_existing(created, existing)

@@ -1,4 +1,4 @@
-"""Metadata: which instance has which partitions of a store, and the lag of local copies."""
+"""Metadata: the instances with their partitions of each store, and the lag of local copies."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,16 +35,16 @@ class StoreLag(NamedTuple):
 
 
 def hosts_of(environment: Environment, store: str | None = None) -> list[HostMetadata]:
-    """All instances as of the last rebalance; those that have a store, if it is named."""
+    """All instances as of the last rebalance, or only those that have a store."""
     if store is not None:
         _check_store(environment, store)
-    found = []
+    hosts = []
     for host in environment.hosts:
         active = _partitions(environment, host.active, store)
         standby = _partitions(environment, host.standby, store)
         if store is None or active or standby:
-            found.append(HostMetadata(host.host, host.process_id, active, standby))
-    return found
+            hosts.append(HostMetadata(host.host, host.process_id, active, standby))
+    return hosts
 
 
 def key_host(environment: Environment, store: str, key: object) -> tuple[HostMetadata | None, int]:
@@ -54,7 +54,7 @@ def key_host(environment: Environment, store: str, key: object) -> tuple[HostMet
     serde = spec.key_serde or environment.config.default_key_serde
     sub = next(sub for sub in environment.topology.sub_topologies if store in sub.stores)
     data = serde.serialize(store, key)
-    assert data is not None, "a key that is looked for is not null"
+    assert data is not None, "the key of a lookup is not null"
     partition = partition_for_key(data, environment.layout.task_count(sub.number))
     for host in hosts_of(environment, store):
         if partition in host.active.get(store, ()):
@@ -87,10 +87,10 @@ def _check_store(environment: Environment, store: str) -> None:
 def _partitions(
     environment: Environment, tasks: frozenset[TaskId], only: str | None
 ) -> dict[str, frozenset[int]]:
-    found: dict[str, set[int]] = {}
+    by_store: dict[str, set[int]] = {}
     for sub in environment.topology.sub_topologies:
         partitions = {task.partition for task in tasks if task.sub_topology == sub.number}
         for store in sub.stores:
             if partitions and only in (None, store):
-                found.setdefault(store, set()).update(partitions)
-    return {store: frozenset(partitions) for store, partitions in found.items()}
+                by_store.setdefault(store, set()).update(partitions)
+    return {store: frozenset(partitions) for store, partitions in by_store.items()}

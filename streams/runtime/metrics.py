@@ -37,11 +37,11 @@ HELP = {
     "runner_records_processed_total": "Records processed",
     "runner_records_processed_per_second": "Records processed per second, recently",
     "runner_process_seconds_total": "Time spent processing",
-    "runner_process_seconds_max": "The longest processing turn, which covers many records",
+    "runner_process_seconds_max": "The longest round of processing, which covers many records",
     "runner_process_seconds_average": "Average time to process a record",
     "runner_punctuations_total": "Punctuators run",
     "runner_punctuate_seconds_total": "Time spent in punctuators",
-    "runner_punctuate_seconds_max": "The longest turn of punctuators",
+    "runner_punctuate_seconds_max": "The longest round of punctuators",
     "runner_punctuate_seconds_average": "Average time of a punctuator",
     "runner_commits_total": "Commits that succeeded",
     "runner_commit_seconds_total": "Time spent in commits",
@@ -58,7 +58,7 @@ HELP = {
     "runner_rebalances_total": "Assignments received from the group",
     "task_phase": "1 for the phase that the task is in",
     "task_records_in_total": "Records read from the inputs",
-    "task_records_out_total": "Records given to sinks",
+    "task_records_out_total": "Records passed to sinks",
     "task_process_seconds_total": "Time spent processing",
     "task_process_seconds_average": "Average time to process a record",
     "task_dropped_records_total": "Records dropped: late, without a key, or refused by a handler",
@@ -99,7 +99,7 @@ class Page:
         self._out.sample(full, value, **labels)
 
     def add_page(self, text: str, **labels: str) -> None:
-        """All samples of another page, with labels that say whose they are."""
+        """All samples of another page, with additional labels."""
         self._out.add_page(text, **labels)
 
     def text(self) -> str:
@@ -108,7 +108,7 @@ class Page:
 
 
 def metrics_text(instance: "Instance", state: AppState) -> str:
-    """Everything that is counted, of runners, tasks, nodes and stores."""
+    """The metrics of an application's runners, tasks, nodes and stores."""
     page = Page()
     application = instance.application_id
     for each in AppState:
@@ -125,23 +125,23 @@ def metrics_text(instance: "Instance", state: AppState) -> str:
         _add_task(page, labels, owned, instance.now_ms())
         if owned.task is not None:
             _add_counters(page, labels, owned.task.metrics, topology)
-    filled = instance.global_state()
-    if filled is not None:
+    global_state = instance.global_state()
+    if global_state is not None:
         labels = {"application": application, "task": GLOBAL}
-        _add_stores(page, labels, filled[0])
-        _add_counters(page, labels, filled[1], topology)
+        _add_stores(page, labels, global_state[0])
+        _add_counters(page, labels, global_state[1], topology)
     return page.text()
 
 
 def _add_runner(page: Page, labels: Mapping[str, str], metrics: RunnerMetrics) -> None:
-    found = dict(metrics.items())
-    for name, value in found.items():
+    values = dict(metrics.items())
+    for name, value in values.items():
         if "nanoseconds" in name:
             name, value = name.replace("nanoseconds", "seconds"), value * NANOSECONDS
         page.add(f"runner_{name}", value, **labels)
-    for what, counted in _AVERAGES.items():
-        taken, count = found[f"{what}_nanoseconds_total"], found[f"{counted}_total"]
-        page.add(f"runner_{what}_seconds_average", _average(taken, count), **labels)
+    for action, counted in _AVERAGES.items():
+        elapsed_ns, count = values[f"{action}_nanoseconds_total"], values[f"{counted}_total"]
+        page.add(f"runner_{action}_seconds_average", _average(elapsed_ns, count), **labels)
 
 
 def _add_task(page: Page, labels: Mapping[str, str], owned: OwnedTask, now_ms: int) -> None:
@@ -177,7 +177,7 @@ def _add_stores(page: Page, labels: Mapping[str, str], state: TaskState) -> None
     try:
         sizes = state.sizes()
     except StoreNotReady:
-        return  # it is just being closed
+        return  # the task is being closed
     for store, (entries, size_bytes) in sizes.items():
         page.add("store_entries", entries, **labels, store=store)
         page.add("store_bytes", size_bytes, **labels, store=store)
@@ -198,11 +198,11 @@ def _add_counters(
         else:
             page.add(f"task_{plain}", value, **labels)
     nodes = {node: value for name, node, value in counted if name == PROCESSED}
-    taken = sum(value for name, _, value in counted if "nanoseconds" in name)
+    elapsed_ns = sum(value for name, _, value in counted if "nanoseconds" in name)
     records_in = _sum_at(nodes, _names(topology, SourceNode))
     page.add("task_records_in_total", records_in, **labels)
     page.add("task_records_out_total", _sum_at(nodes, _names(topology, SinkNode)), **labels)
-    page.add("task_process_seconds_average", _average(taken, records_in), **labels)
+    page.add("task_process_seconds_average", _average(elapsed_ns, records_in), **labels)
 
 
 def _names(topology: Topology, kind: type[SourceNode | SinkNode]) -> set[str]:
@@ -215,5 +215,5 @@ def _sum_at(counted: Mapping[str, int], nodes: Iterable[str]) -> int:
     return sum(counted.get(node, 0) for node in nodes)
 
 
-def _average(taken_ns: float, count: float) -> float:
-    return taken_ns * NANOSECONDS / count if count else 0.0
+def _average(elapsed_ns: float, count: float) -> float:
+    return elapsed_ns * NANOSECONDS / count if count else 0.0

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class TaskContext:
-    """What all nodes of a task share."""
+    """The state that all nodes of a task share."""
 
     task_id: str
     partition: int
@@ -64,11 +64,11 @@ class TaskContext:
 
     def time(self, name: str) -> StreamTime:
         """The stream time of this name; it continues from the last commit."""
-        found = self.times.get(name)
-        if found is None:
-            found = StreamTime(self.committed_times.get(short_name(name), NO_TIME))
-            self.times[name] = found
-        return found
+        time = self.times.get(name)
+        if time is None:
+            time = StreamTime(self.committed_times.get(short_name(name), NO_TIME))
+            self.times[name] = time
+        return time
 
     def resume_times(self, committed: Mapping[str, int]) -> None:
         """Continue from committed times, by their short names; time never goes back."""
@@ -85,7 +85,7 @@ class TaskContext:
             self.clock_punctuations.add(self.clock.now_ms() + schedule.interval_ms, schedule)
 
     def opened(self) -> None:
-        """Sort what the nodes have registered, parents first; called when all nodes are open."""
+        """Sort actions and schedules, parents first; called when all nodes are open."""
         early, self.early_schedules = self.early_schedules or [], None
         for _, kind, schedule in sorted(early, key=lambda entry: entry[0]):
             self.add_schedule(kind, schedule)
@@ -179,13 +179,13 @@ class TaskNodeContext:
 
     def forward_to(self, child: str) -> Process:
         """The function that forwards a record to one child."""
-        found = self._children.get(child)
-        if found is None:
+        process = self._children.get(child)
+        if process is None:
             names = ", ".join(f'"{name}"' for name in self._children) or "none"
             raise StreamsError(
                 f'node "{self._node}" has no child "{child}"', hint=f"its children are {names}"
             )
-        return found
+        return process
 
     def store(self, name: str) -> object:
         """An open store of this node, or a global one."""
@@ -222,7 +222,7 @@ class TaskNodeContext:
 
     @property
     def position(self) -> Position | None:
-        """Where the current input record came from."""
+        """The position of the current input record."""
         return self._task.current.position
 
     def at(self, position: Position | None, action: Callable[[], None]) -> None:
@@ -240,7 +240,7 @@ class TaskNodeContext:
             current.chunk, current.held = chunk, held
 
     def drop(self, reason: str, *, expected: bool = False) -> None:
-        """Count the current record as dropped, and log why (not every one of many)."""
+        """Count the current record as dropped, and log why, at a limited rate."""
         self._dropped.value += 1
         self._drops.add(reason, expected=expected)
 

@@ -12,7 +12,7 @@ from streams.runtime.guard import NodeFunction, counted, guarded
 from streams.runtime.input_buffer import FindHead, Run
 from streams.runtime.node_context import TaskContext, TaskNodeContext, forward_to_all
 from streams.runtime.pulling import open_pulling
-from streams.runtime.sink import OpenSink, TakeRows, open_sink
+from streams.runtime.sink import ConsumeRows, OpenSink, open_sink
 from streams.runtime.source import OpenSource
 from streams.runtime.task_metrics import DROPPED, PROCESSED
 from streams.serdes import serde_or_default
@@ -29,7 +29,7 @@ class OpenNodes:
     # Nodes and their functions, without guards: tracebacks show these.
     functions: Sequence[tuple[str, NodeFunction]]
     sources: Mapping[str, Process]
-    pulled: Mapping[str, TakeRows]  # of sources, and of nodes, whose records can be pulled
+    pulled: Mapping[str, ConsumeRows]  # of sources, and of nodes, whose records can be pulled
 
 
 def open_nodes(sub: SubTopology, task_context: TaskContext, topic_of: TopicOf) -> OpenNodes:
@@ -38,7 +38,7 @@ def open_nodes(sub: SubTopology, task_context: TaskContext, topic_of: TopicOf) -
     functions: list[tuple[str, NodeFunction]] = []
     called: dict[str, Process] = {}
     sources: dict[str, Process] = {}
-    pulled: dict[str, TakeRows] = {}
+    pulled: dict[str, ConsumeRows] = {}
     for index, node in reversed(list(enumerate(sub.nodes))):
         to = {child: called[child] for child in children[node.name]}
         only_child = next(iter(to)) if len(to) == 1 else ""
@@ -49,21 +49,21 @@ def open_nodes(sub: SubTopology, task_context: TaskContext, topic_of: TopicOf) -
             continue
         stores = node.stores if isinstance(node, ProcessorNode) else ()
         context = TaskNodeContext(task_context, node.name, index, children=to, stores=stores)
-        take_rows = None
+        consume_rows = None
         if isinstance(node, SinkNode):
-            process, take_rows = _open_sink(node, context, task_context, topic_of)
-            if take_rows is not None:
-                functions.append((node.name, take_rows))
+            process, consume_rows = _open_sink(node, context, task_context, topic_of)
+            if consume_rows is not None:
+                functions.append((node.name, consume_rows))
         else:
             process = _open_operator(node, context, node.operator.open)
             if only_child in pulled and isinstance(node.operator, RowsOperator):
                 process_rows = _open_operator(node, context, node.operator.open_rows)
                 functions.append((node.name, process_rows))
-                take_rows = _pulled_through(process_rows, pulled[only_child])
+                consume_rows = _pulled_through(process_rows, pulled[only_child])
         functions.append((node.name, process))
-        called[node.name] = _as_called(node, process, task_context)
-        if take_rows is not None and called[node.name] is process:
-            pulled[node.name] = take_rows
+        called[node.name] = _wrapped(node, process, task_context)
+        if consume_rows is not None and called[node.name] is process:
+            pulled[node.name] = consume_rows
     task_context.opened()
     return OpenNodes(functions, sources, pulled)
 
@@ -79,10 +79,10 @@ def _children(sub: SubTopology) -> dict[str, list[str]]:
 
 
 def _open_operator(
-    node: ProcessorNode, context: TaskNodeContext, opens: Callable[[NodeContext], T]
+    node: ProcessorNode, context: TaskNodeContext, open_node: Callable[[NodeContext], T]
 ) -> T:
     try:
-        return opens(context)
+        return open_node(context)
     except StreamsError:
         raise
     except Exception as error:
@@ -95,14 +95,14 @@ def _open_operator(
         ) from error
 
 
-def _pulled_through(process_rows: ProcessRows, take_rows: TakeRows) -> TakeRows:
-    """A function that processes the rows of a node and passes the results to `take_rows`."""
-    return lambda rows: take_rows(process_rows(rows))
+def _pulled_through(process_rows: ProcessRows, consume_rows: ConsumeRows) -> ConsumeRows:
+    """A function that processes the rows of a node and passes the results to `consume_rows`."""
+    return lambda rows: consume_rows(process_rows(rows))
 
 
 def _open_sink(
     node: SinkNode, context: TaskNodeContext, task_context: TaskContext, topic_of: TopicOf
-) -> tuple[Process, TakeRows | None]:
+) -> tuple[Process, ConsumeRows | None]:
     config = task_context.config
     sink = OpenSink(
         context,
@@ -115,8 +115,8 @@ def _open_sink(
     return open_sink(node, topic_of, sink)
 
 
-def _as_called(node: Node, process: Process, task_context: TaskContext) -> Process:
-    """A node's function as its parents call it: guarded if the handler may continue."""
+def _wrapped(node: Node, process: Process, task_context: TaskContext) -> Process:
+    """The function that a node's parents call: guarded if the handler may continue."""
     config = task_context.config
     called = process
     if config.processing_exception_handler is not log_and_fail:

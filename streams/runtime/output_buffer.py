@@ -41,7 +41,7 @@ FENCED = frozenset(
 
 
 def _row_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """The approximate size of a row in a batch; rather too large than too small."""
+    """The estimated size of a row in a batch, an overestimate rather than an underestimate."""
     size = ROW_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
     if headers:
         size += sum(len(name) + len(data or b"") + 10 for name, data in headers)
@@ -71,7 +71,7 @@ class _TopicRows:
         self.sticky = 0  # the partition of records without a key; changes after each batch
 
     def grow(self, count: int) -> None:
-        """Add partitions that the topic has got."""
+        """Add the buffers of new partitions."""
         self.buffers += [_PartitionRows(self.limit) for _ in range(count - self.count)]
         self.count = count
 
@@ -149,7 +149,7 @@ class OutputBuffer:
         buffer.room -= size
 
     def sender_to(self, topic: str) -> SendTo:
-        """As `send`, but with less work per record."""
+        """Like `send`, but with less work per record."""
         routes, open_route, send_rows = self._routes, self._route, self._send_rows
 
         def send_to(
@@ -267,7 +267,7 @@ class OutputBuffer:
         return ends
 
     def discard(self) -> None:
-        """Drop all buffered rows, and the results of all that were sent."""
+        """Drop all buffered rows, and the results of all batches that were sent."""
         for route in self._routes.values():
             for partition in range(route.count):
                 route.drain(partition)
@@ -283,14 +283,14 @@ class OutputBuffer:
             failed, self._failed = self._failed, deque()
         if failed and self.is_abandoned:
             raise TaskMigrated("the application is being deleted")
-        again = False
+        must_retry = False
         for refused in failed:
             error = refused.error
             if isinstance(error, BrokerError) and error.code in FENCED:
                 raise TaskMigrated(f"the producer was fenced: {error}") from error
             for record in decode_records(refused.batch):
-                again |= self._handle_failure(refused, record)
-        return again
+                must_retry |= self._handle_failure(refused, record)
+        return must_retry
 
     def _handle_failure(self, refused: _RefusedBatch, record: Record) -> bool:
         tp, error = refused.tp, refused.error

@@ -1,4 +1,4 @@
-"""How many partitions each topic and how many tasks each sub-topology has; pure.
+"""The partition count of each topic and the task count of each sub-topology; pure functions.
 
 A sub-topology has one task for each partition of its largest source topic. A repartition topic has
 as many partitions as the user has set; otherwise as many as the topics with which it must be
@@ -22,12 +22,11 @@ class TaskId(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        """As in names of directories: "0_3"."""
         return f"{self.sub_topology}_{self.partition}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "0_3"; anything else is a ValueError."""
+        """Parse an id such as "0_3"; raises ValueError for anything else."""
         sub_topology, _, partition = text.partition("_")
         return cls(int(sub_topology), int(partition))
 
@@ -88,11 +87,11 @@ class Layout:
 
     def task_of(self) -> dict[TopicPartition, list[TaskId]]:
         """The tasks that read each partition, usually one."""
-        found: dict[TopicPartition, list[TaskId]] = {}
+        tasks: dict[TopicPartition, list[TaskId]] = {}
         for task in self.tasks():
             for tp in self.inputs(task):
-                found.setdefault(tp, []).append(task)
-        return found
+                tasks.setdefault(tp, []).append(task)
+        return tasks
 
 
 def final_topic(topology: Topology, application_id: str, topic: str) -> str:
@@ -132,8 +131,7 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
 
     Raises TopologyError when source topics are missing or co-partitioned ones differ.
     """
-    wanted = external_topics(topology)
-    missing = sorted(wanted - existing.keys())
+    missing = sorted(external_topics(topology) - existing.keys())
     if missing:
         names = ", ".join(f'"{topic}"' for topic in missing)
         raise TopologyError(
@@ -172,11 +170,11 @@ def lay_out(topology: Topology, application_id: str, existing: Mapping[str, int]
 
 
 def _topics_of(sub: SubTopology, existing: Mapping[str, int]) -> tuple[str, ...]:
-    found = set(sub.source_topics)
+    topics = set(sub.source_topics)
     for node in sub.nodes:
         if isinstance(node, SourceNode) and node.pattern is not None:
-            found |= {topic for topic in existing if node.pattern.fullmatch(topic)}
-    return tuple(sorted(found))
+            topics |= {topic for topic in existing if node.pattern.fullmatch(topic)}
+    return tuple(sorted(topics))
 
 
 def _resolve_repartition_topics(
@@ -188,19 +186,19 @@ def _resolve_repartition_topics(
             counts[name] = repartition.partitions
     unknown = {name for name in topology.repartition_topics if name not in counts}
     while unknown:
-        found = {
+        resolved = {
             name: count
             for name in sorted(unknown)
             if (count := _repartition_count(name, topology, sources, counts)) is not None
         }
-        if not found:
+        if not resolved:
             names = ", ".join(f'"{name}"' for name in sorted(unknown))
             raise TopologyError(
                 f"cannot determine how many partitions repartition topics need: {names}",
-                hint="they feed each other, or nothing feeds them; set their partition counts",
+                hint="they depend on each other, or have no writer; set their partition counts",
             )
-        counts.update(found)
-        unknown -= found.keys()
+        counts.update(resolved)
+        unknown -= resolved.keys()
 
 
 def _repartition_count(
@@ -229,23 +227,23 @@ def _largest_source_above(
     sources: Mapping[int, tuple[str, ...]],
     counts: Mapping[str, int],
 ) -> int | None:
-    found = []
+    source_counts = []
     for sub in topology.sub_topologies:
         if any(isinstance(node, SinkNode) and node.topic == name for node in sub.nodes):
             for topic in sources[sub.number]:
                 if topic not in counts:
                     return None
-                found.append(counts[topic])
-    return max(found, default=None)
+                source_counts.append(counts[topic])
+    return max(source_counts, default=None)
 
 
 def _check_copartitions(topology: Topology, counts: Mapping[str, int]) -> None:
     for group in topology.copartitions:
         known = {topic: counts[topic] for topic in sorted(group) if topic in counts}
         if len(set(known.values())) > 1:
-            found_counts = ", ".join(f'"{topic}" has {count}' for topic, count in known.items())
+            listed = ", ".join(f'"{topic}" has {count}' for topic, count in known.items())
             raise TopologyError(
-                f"topics that are joined must have equal partition counts: {found_counts}",
+                f"topics that are joined must have equal partition counts: {listed}",
                 hint="repartition one of them, or create them with equal counts",
             )
 

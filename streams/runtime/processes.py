@@ -137,16 +137,16 @@ class Processes:
         self.paused = False
         self.send_to_all("resume")
 
-    def send_to_all(self, what: str) -> None:
+    def send_to_all(self, command: str) -> None:
         """Send a command to all children."""
-        line = json.dumps({"do": what}).encode() + b"\n"
+        line = json.dumps({"do": command}).encode() + b"\n"
         with self._lock:
             channels = [child.channel for child in self._children.values()]
         for channel in channels:
             try:
                 channel.sendall(line)
             except OSError:
-                continue  # it has died, which its watcher notices
+                continue  # the child has died; its watcher notices that
 
     def pids(self) -> list[int]:
         """Process ids of the children."""
@@ -179,7 +179,7 @@ class Processes:
             pid = os.fork()
         if pid == 0:
             for channel in (*inherited, ours):
-                channel.close()  # or a sibling would not notice the death of the parent
+                channel.close()  # otherwise a sibling would not notice the death of the parent
             self._run_child(number, bootstrap, theirs)
         theirs.close()
         return _Child(number, pid, ours)
@@ -227,7 +227,7 @@ class Processes:
             for line in lines:
                 self._handle_message(child, json.loads(line))
         except (OSError, ValueError):
-            return  # it died in the middle of a line
+            return  # the child died in the middle of a line
 
     def _handle_message(self, child: _Child, message: dict[str, str]) -> None:
         if "metrics" in message:
@@ -308,16 +308,16 @@ class _ChildProcess:
         instance.close()
         return 0 if states.state is AppState.NOT_RUNNING else 1
 
-    def _execute(self, instance: Instance, states: StateMachine, what: str) -> bool:
-        """Execute a command of the parent; returns whether it is to stop."""
-        match what:
+    def _execute(self, instance: Instance, states: StateMachine, command: str) -> bool:
+        """Execute a command of the parent; returns whether to stop."""
+        match command:
             case "pause":
                 instance.pause()
             case "resume":
                 instance.resume()
             case "metrics":
                 self._send({"metrics": metrics_text(instance, states.state)})
-        return what == "stop"
+        return command == "stop"
 
     def _state_changed(self, instance: Instance, state: AppState) -> None:
         self._send({"state": state.name})

@@ -1,4 +1,4 @@
-"""Production: the producer of one runner, its OutputBuffer and, exactly once, its transaction."""
+"""Production: the producer of a runner, its OutputBuffer and, if exactly-once, its transaction."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -59,14 +59,12 @@ class Production:
             self._producer.begin_transaction()
             self._in_transaction = True
 
-    def commit(
-        self, offsets: Offsets, group: GroupMetadata, between: Callable[[str], None]
-    ) -> None:
+    def commit(self, offsets: Offsets, group: GroupMetadata, fault: Callable[[str], None]) -> None:
         """Commit the transaction with these offsets; raises TaskMigrated if that fails."""
         try:
             self.begin()
             self._producer.send_offsets_to_transaction(offsets, group)
-            between("offsets sent")
+            fault("offsets sent")
             self._retry("committing the transaction", self._producer.commit_transaction)
         except (BrokerError, ClientError) as error:
             raise TaskMigrated(f"the transaction cannot be committed: {error}") from error
@@ -93,7 +91,7 @@ class Production:
         self._producer = self._open()
         self.output.replace_producer(self._producer)
 
-    def _retry(self, what: str, action: Callable[[], None]) -> None:
+    def _retry(self, description: str, action: Callable[[], None]) -> None:
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
         while True:
             try:
@@ -101,7 +99,7 @@ class Production:
             except RequestTimeout as error:
                 if self._clock.monotonic_ms() >= deadline_ms:
                     raise StreamsError(
-                        f"{what} took longer than {self._timeout_ms} ms",
+                        f"{description} took longer than {self._timeout_ms} ms",
                         hint='the broker does not respond; see "task_timeout_ms"',
                     ) from error
             else:

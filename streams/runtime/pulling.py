@@ -13,15 +13,15 @@ from typing import Any, cast
 from broker.serde import ChunkSerde, Serde
 from streams.record import NO_HEADERS
 from streams.runtime.input_buffer import PartitionQueue, Run
-from streams.runtime.sink import TakeRows
+from streams.runtime.sink import ConsumeRows
 from streams.runtime.source import OpenSource, end_of_run
 
-ROWS_MIN = 8  # not worthwhile for fewer
+ROWS_MIN = 8  # fewer are processed one by one
 
 DecodeChunk = Callable[[Sequence[bytes | None]], list[object]]
 
 
-def open_pulling(source: OpenSource, take_rows: TakeRows, one_by_one: Run) -> Run:
+def open_pulling(source: OpenSource, consume_rows: ConsumeRows, one_by_one: Run) -> Run:
     """The loop of a source that uses the timestamps of the records."""
     decode_keys = _chunk_decoder(source, source.key_serde)
     decode_values = _chunk_decoder(source, source.value_serde)
@@ -44,7 +44,7 @@ def open_pulling(source: OpenSource, take_rows: TakeRows, one_by_one: Run) -> Ru
         remaining = iter(timestamps)
         current.chunk, current.index, current.remaining = chunk, end - 1, remaining
         try:
-            take_rows(
+            consume_rows(
                 zip(keys, values, remaining, headers, strict=False)
             )  # headers may continue forever
         finally:

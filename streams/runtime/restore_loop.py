@@ -52,13 +52,13 @@ class Restorer:
         self.restored_records = 0
 
     def add(self, owned: OwnedTask, limits: Mapping[TopicPartition, int]) -> bool:
-        """Start to restore a task; False if a store is ahead of its changelog, and thus invalid.
+        """Start to restore a task; returns False if a store is invalid: ahead of its changelog.
 
         `limits` are the committed offsets of source topics that are changelogs: a store must not be
         ahead of the task, which processes the records after them.
         """
         bounds = self._log_bounds(owned.changelogs.values()) if owned.changelogs else {}
-        found = []
+        changelogs = []
         for store, tp in owned.changelogs.items():
             first, end = bounds[tp]
             position = owned.positions.get(store, first)
@@ -70,19 +70,19 @@ class Restorer:
                 end = EVERYTHING
             if owned.phase is Phase.RESTORING:
                 owned.restore_ends[store] = end
-            found.append(_Changelog(owned, store, tp, end, max(first, position)))
-        self._reading.update({changelog.tp: changelog for changelog in found})
+            changelogs.append(_Changelog(owned, store, tp, end, max(first, position)))
+        self._reading.update({changelog.tp: changelog for changelog in changelogs})
         self._assign()
-        for changelog in found:
+        for changelog in changelogs:
             self._open().seek(changelog.tp, changelog.position)
         return True
 
     def remove(self, owned: OwnedTask) -> None:
         """Stop restoring a task."""
-        gone = [tp for tp, changelog in self._reading.items() if changelog.owned is owned]
-        for tp in gone:
+        removed = [tp for tp, changelog in self._reading.items() if changelog.owned is owned]
+        for tp in removed:
             del self._reading[tp]
-        if gone:
+        if removed:
             self._assign()
 
     def raise_limits(self, limits: Mapping[TopicPartition, int]) -> None:
@@ -134,7 +134,7 @@ class Restorer:
                     self._skip_corrupt_batch(error)
             for tp, changelog in self._reading.items():
                 if not changelog.done:
-                    # Markers and aborted records at the end count as read.
+                    # Transaction markers and aborted records at the end count as read.
                     changelog.position = max(changelog.position, self._position_of(tp))
         return self._finish_restored()
 

@@ -54,26 +54,26 @@ class TaskRunner:
         self._shared = shared
         self._thread: concurrency.Thread | None = None
         self._work: Work | None = None
-        self._turns = self._run_turns()
+        self._iterations = self._run_iterations()
 
     # --- any thread ---------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the thread, or run on the shared threads."""
         if self._shared is not None:
-            self._work = self._shared.run(self._turn)
+            self._work = self._shared.run(self._run_once)
             return
         name = f"{self._config.application_id}-{self.name}"
         self._thread = concurrency.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Request the runner to stop: it commits and leaves the group."""
+        """Signal the runner to stop: it commits and leaves the group."""
         self.stopping.set()
         self._wake_consumer()
 
     def abandon(self) -> None:
-        """Request the runner to stop without a commit: the application is being deleted."""
+        """Signal the runner to stop without a commit, because the application is being deleted."""
         self.abandoned.set()
         self.stopping.set()
         production = self.production
@@ -109,23 +109,23 @@ class TaskRunner:
 
     @property
     def shares_thread(self) -> bool:
-        """Whether the runner shares threads, in which it must not wait."""
+        """Whether the runner shares its thread, so that it must not wait."""
         return self._shared is not None
 
     def wake_up(self) -> None:
-        """Run the next turn now; any thread may call this."""
+        """Run the next iteration now; any thread may call this."""
         if self._work is not None:
             self._work.wake()
 
     def _run(self) -> None:
-        for _ in self._turns:
+        for _ in self._iterations:
             pass
 
-    def _turn(self) -> int | None:
-        return next(self._turns, None)
+    def _run_once(self) -> int | None:
+        return next(self._iterations, None)
 
-    def _run_turns(self) -> Iterator[int]:
-        """Run the loop; yields after each turn in how many milliseconds the next one is due."""
+    def _run_iterations(self) -> Iterator[int]:
+        """Run the loop; after each iteration, yields the delay in ms until the next one is due."""
         freed_memory.keep_freed_memory()
         rounds_ended = garbage.rounds_began()
         try:
@@ -141,7 +141,7 @@ class TaskRunner:
             loop = RunnerLoop(self._environment, self)
             yield from loop.run()
         except GeneratorExit:
-            return  # the shared threads have been closed: there are no listeners
+            return  # the shared threads have been closed, so there are no listeners
         except BaseException as failure:
             error = failure
         try:

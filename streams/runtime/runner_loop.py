@@ -46,16 +46,16 @@ ROUND_RECORDS = 1000
 ROUNDS_MS = 50  # how long rounds may continue before the consumer is polled again
 SHARED_ROUNDS_MS = 10  # the same for runners that share threads
 IDLE_MS = 1_000  # a runner that shares its thread checks its tasks this often
-SLOW_CHECKS_MS = 500  # warm-ups, positions of standbys
+SLOW_CHECKS_MS = 500  # the interval of checks of warm-ups and of positions of standbys
 TOPICS_CHECK_MS = 30_000  # unless metadata_max_age_ms is set
 SHUTDOWN_REPORT_MS = 10_000
 LOCKED_WAIT_MS = 20  # another runner is about to release a task's directory
 RESTORE_WAIT_MS = 10  # while other tasks run
-OUTPUT_LINGER_MS = 100  # until a batch is sent that is not full, unless "producer.linger_ms" is set
+OUTPUT_LINGER_MS = 100  # how long an incomplete batch waits, unless "producer.linger_ms" is set
 
 
 class RunnerControl(Protocol):
-    """The runner, as the loop uses it."""
+    """The interface of the runner for its loop."""
 
     name: str
     metrics: RunnerMetrics
@@ -150,21 +150,21 @@ class RunnerLoop:
     def run(self) -> Iterator[int]:
         """Run until stopped or failed.
 
-        Yields after each turn in how many milliseconds the next one is due: 0 for a runner with a
-        thread of its own, which waits in its poll.
+        After each iteration, yields the delay in ms until the next one is due: 0 for a runner with
+        its own thread, which waits in its poll.
         """
         self._subscribe()
         busy = False
         while not self._runner.stopping.is_set():
             try:
-                busy = self._turn(busy)
+                busy = self._run_once(busy)
             except MillstreamError as error:
                 if self._runner.abandoned.is_set():
                     break
                 if not isinstance(error, TaskMigrated):
                     raise
                 self._restart_tasks(error)
-            yield self._turn_wait_ms() if self._shares_thread and not busy else 0
+            yield self._delay_ms() if self._shares_thread and not busy else 0
         self._runner.enter(RunnerState.STOPPING)
         self._commit_and_close()
 
@@ -200,8 +200,8 @@ class RunnerLoop:
         self._consumer.subscribe(self._environment.layout.subscription(), listener)
         self._runner.enter(RunnerState.REBALANCING)
 
-    def _turn(self, busy: bool) -> bool:
-        """Run one turn of the loop; returns whether there are more records to process."""
+    def _run_once(self, busy: bool) -> bool:
+        """Run one iteration of the loop; returns whether there are more records to process."""
         if self._runner.paused.is_set():
             self._pause_reading()
         elif self._paused:
@@ -254,8 +254,8 @@ class RunnerLoop:
 
     # --- polling ------------------------------------------------------------------------------
 
-    def _turn_wait_ms(self) -> int:
-        """The longest wait before the next turn, unless the loop is woken up before."""
+    def _delay_ms(self) -> int:
+        """The delay until the next iteration, unless the loop is woken up before."""
         if self._restorer.restoring:
             return RESTORE_WAIT_MS
         return min(self._consumer.poll_due_in_ms, self._wait_ms(IDLE_MS))
@@ -289,7 +289,7 @@ class RunnerLoop:
         except WokenUp:
             return
         except CorruptBatchError as error:
-            # The task gets the error in order; the following batches can be read.
+            # The task gets the error in order; the next batches can be read.
             self._input.add_unreadable(error)
             consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
             return
@@ -337,13 +337,13 @@ class RunnerLoop:
         return TaskAssignment()
 
     def _update_layout(self, active: frozenset[TaskId]) -> None:
-        """Compute the layout again if the leader knows newer topics or partitions."""
+        """Compute the layout again if the leader has seen newer topics or partitions."""
         layout = self._environment.layout
         known = set(layout.tasks())
         if not active <= known or set(topics_of_tasks(layout, active)) != (
             self._consumer.assignment()
         ):
-            self._environment.renew_layout()
+            self._environment.refresh_layout()
 
     def _close_changed_tasks(self) -> None:
         """Commit and close tasks whose inputs have changed; they are opened again."""
@@ -386,7 +386,7 @@ class RunnerLoop:
             self._drop_input(tp)
 
     def _drop_input(self, tp: TopicPartition) -> None:
-        self._input.forget(tp)
+        self._input.drop(tp)
         self._full.discard(tp)
 
     def _restart_tasks(self, error: TaskMigrated) -> None:
@@ -625,7 +625,7 @@ class RunnerLoop:
         if sources:
             committed = self._consumer.committed(sources)
             self._restorer.raise_limits(
-                {tp: found.offset for tp, found in committed.items() if found is not None}
+                {tp: position.offset for tp, position in committed.items() if position is not None}
             )
         warming = [
             owned
@@ -648,8 +648,8 @@ class RunnerLoop:
             self._environment.layout_for(counts).subscription()
             != self._environment.layout.subscription()
         ):
-            self._environment.renew_layout()
-        wanted = self._environment.layout.subscription()
-        if wanted != self._consumer.subscription():
+            self._environment.refresh_layout()
+        topics = self._environment.layout.subscription()
+        if topics != self._consumer.subscription():
             listener = RebalanceListener(self._assigned, self._revoked, self._lost)
-            self._consumer.subscribe(wanted, listener)
+            self._consumer.subscribe(topics, listener)

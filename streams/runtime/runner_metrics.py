@@ -12,10 +12,10 @@ _RATED = {
 
 @dataclass(slots=True)
 class RunnerMetrics:
-    """Counters of a runner. Times are measured per turn of its loop, not per record."""
+    """Counters of a runner. Times are measured per iteration of its loop, not per record."""
 
     polls_total: int = 0
-    poll_nanoseconds_total: int = 0  # with the wait for records
+    poll_nanoseconds_total: int = 0  # including the wait for records
     poll_nanoseconds_max: int = 0
     batches_consumed_total: int = 0
     records_consumed_total: int = 0
@@ -23,7 +23,7 @@ class RunnerMetrics:
     records_processed_total: int = 0
     records_processed_per_second: float = 0.0
     process_nanoseconds_total: int = 0
-    process_nanoseconds_max: int = 0  # of one turn, which is many records
+    process_nanoseconds_max: int = 0  # of one iteration, which processes many records
     punctuations_total: int = 0
     punctuate_nanoseconds_total: int = 0
     punctuate_nanoseconds_max: int = 0
@@ -43,30 +43,30 @@ class RunnerMetrics:
     _rated: dict[str, int] = field(default_factory=dict)
     _summarized: list[int] = field(default_factory=lambda: [0, 0, 0])
 
-    def polled(self, taken_ns: int) -> None:
+    def polled(self, elapsed_ns: int) -> None:
         """Count a poll of the consumer."""
         self.polls_total += 1
-        self.poll_nanoseconds_total += taken_ns
-        self.poll_nanoseconds_max = max(self.poll_nanoseconds_max, taken_ns)
+        self.poll_nanoseconds_total += elapsed_ns
+        self.poll_nanoseconds_max = max(self.poll_nanoseconds_max, elapsed_ns)
 
-    def processed(self, records: int, taken_ns: int) -> None:
-        """Count a turn over all tasks; turns without records do not count."""
+    def processed(self, records: int, elapsed_ns: int) -> None:
+        """Count an iteration over all tasks; those without records do not count."""
         if records:
             self.records_processed_total += records
-            self.process_nanoseconds_total += taken_ns
-            self.process_nanoseconds_max = max(self.process_nanoseconds_max, taken_ns)
+            self.process_nanoseconds_total += elapsed_ns
+            self.process_nanoseconds_max = max(self.process_nanoseconds_max, elapsed_ns)
 
-    def punctuated(self, ran: int, taken_ns: int) -> None:
+    def punctuated(self, ran: int, elapsed_ns: int) -> None:
         """Count punctuators that ran."""
         self.punctuations_total += ran
-        self.punctuate_nanoseconds_total += taken_ns
-        self.punctuate_nanoseconds_max = max(self.punctuate_nanoseconds_max, taken_ns)
+        self.punctuate_nanoseconds_total += elapsed_ns
+        self.punctuate_nanoseconds_max = max(self.punctuate_nanoseconds_max, elapsed_ns)
 
-    def committed(self, taken_ns: int) -> None:
+    def committed(self, elapsed_ns: int) -> None:
         """Count a commit."""
         self.commits_total += 1
-        self.commit_nanoseconds_total += taken_ns
-        self.commit_nanoseconds_max = max(self.commit_nanoseconds_max, taken_ns)
+        self.commit_nanoseconds_total += elapsed_ns
+        self.commit_nanoseconds_max = max(self.commit_nanoseconds_max, elapsed_ns)
 
     def since_last_summary(self) -> list[int]:
         """The numbers of processed records, punctuations and commits since the last call."""
@@ -82,8 +82,8 @@ class RunnerMetrics:
             if now_ms - since_ms < RATE_SPAN_MS:
                 return
             for total, rate in _RATED.items():
-                grown = getattr(self, total) - self._rated[total]
-                setattr(self, rate, grown * 1000 / (now_ms - since_ms))
+                increase = getattr(self, total) - self._rated[total]
+                setattr(self, rate, increase * 1000 / (now_ms - since_ms))
         self._rated_at_ms = now_ms
         self._rated = {total: getattr(self, total) for total in _RATED}
 

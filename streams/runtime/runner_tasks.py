@@ -114,11 +114,11 @@ class RunnerTasks:
 
     def reading(self, partitions: Iterable[TopicPartition]) -> list[OwnedTask]:
         """Active tasks that read any of these partitions."""
-        wanted = set(partitions)
+        selected = set(partitions)
         return [
             owned
             for owned in self._owned.values()
-            if owned.phase is not Phase.STANDBY and wanted.intersection(owned.inputs)
+            if owned.phase is not Phase.STANDBY and selected.intersection(owned.inputs)
         ]
 
     def close(self, owned: OwnedTask) -> None:
@@ -149,7 +149,7 @@ class RunnerTasks:
     # --- opening ------------------------------------------------------------------------------
 
     def open_assigned(self) -> list[OwnedTask]:
-        """Open assigned tasks as far as possible; returns those that now run."""
+        """Open assigned tasks as far as possible; returns those that have started."""
         for task in sorted(self._assigned_active):
             owned = self._owned.get(task)
             if owned is None:
@@ -221,7 +221,7 @@ class RunnerTasks:
             return
         # Fetched even if not needed: this waits until transactions of the last owner have ended.
         committed = self._consumer.committed(owned.inputs)
-        limits = {tp: found.offset for tp, found in committed.items() if found is not None}
+        limits = {tp: item.offset for tp, item in committed.items() if item is not None}
         self._report_position(owned, running=False)
         if not self._restorer.add(owned, limits):
             logger.warning(
@@ -236,7 +236,7 @@ class RunnerTasks:
         self.close(owned)
         self._assigned_active = active
         self._environment.directories.remove_task(owned.task_id)
-        self._environment.report.forget(owned.task_id)
+        self._environment.report.remove(owned.task_id)
 
     def _start(self, owned: OwnedTask) -> None:
         environment = self._environment
@@ -256,11 +256,11 @@ class RunnerTasks:
             topics=[tp.topic for tp in owned.inputs],
             cache=self._cache,
         )
-        task.resume_from({tp: found for tp, found in committed.items() if found is not None})
-        for tp, found in committed.items():
-            self._seek(owned, tp, found)
-            if found is not None:
-                owned.committed[tp] = found.offset
+        task.resume_from({tp: item for tp, item in committed.items() if item is not None})
+        for tp, item in committed.items():
+            self._seek(owned, tp, item)
+            if item is not None:
+                owned.committed[tp] = item.offset
         self._consumer.resume(owned.inputs)
         owned.task = task
         owned.phase = Phase.RUNNING
@@ -310,7 +310,7 @@ class RunnerTasks:
             position = sum(owned.positions.get(store, 0) for store in on_disk)
             self._environment.report.set_position(owned.task_id, position)
         else:
-            self._environment.report.forget(owned.task_id)
+            self._environment.report.remove(owned.task_id)
 
     def report_standby_positions(self) -> None:
         """Report the positions of standbys and restoring tasks."""

@@ -2,9 +2,9 @@
 
 Pass it to StreamsApp as the broker. The runners of all applications share a few threads, their
 clients share threads and connections, and a topic that several applications read is fetched once.
-Each application still has a group, commits and transactions of its own: one that fails or is slow
-does not undo the work of others. A processor that waits for something outside blocks one of the
-shared threads.
+Each application still has its own group, commits and transactions: if one fails or is slow, the
+work of the others is not undone. A processor that waits, for example for an external service,
+blocks one of the shared threads.
 """
 
 from broker.client.opening import Target
@@ -12,7 +12,7 @@ from broker.client.shared_clients import SharedClients
 from broker.client.shared_threads import SharedThreads
 from broker.clock import Clock
 
-# Python runs one at a time; the others wait for disk, acknowledgements or coordinators.
+# Only one runs Python code at a time; others wait for the disk, acknowledgements or coordinators.
 RUNNER_THREADS = 4
 
 

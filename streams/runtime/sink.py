@@ -57,12 +57,12 @@ class OpenSink:
 
 
 # Processes all rows of a run.
-TakeRows = Callable[[Rows], None]
+ConsumeRows = Callable[[Rows], None]
 
 
 def open_sink(
     node: SinkNode, topic_of: Callable[[str], str], sink: OpenSink
-) -> tuple[Process, TakeRows | None]:
+) -> tuple[Process, ConsumeRows | None]:
     """The function of a sink node, and one for pulled rows if that is faster.
 
     `topic_of` returns the name of a topic on the broker.
@@ -76,7 +76,7 @@ def open_sink(
     return _open_choosing(node, topic_of, sink), None
 
 
-def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> tuple[Process, TakeRows]:
+def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> tuple[Process, ConsumeRows]:
     """For one topic, partitioned by the key."""
     encode_key = _encoder(sink.key_serde, topic)
     encode_value = _encoder(sink.value_serde, topic)
@@ -94,7 +94,7 @@ def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> tuple[Process, Ta
         processed.value += 1
         send_to(raw_key, raw_key, raw_value, timestamp_ms, headers)
 
-    def take_rows(rows: Rows) -> None:
+    def consume_rows(rows: Rows) -> None:
         count = 0
         try:
             for key, value, timestamp_ms, headers in rows:
@@ -110,7 +110,7 @@ def _open_plain(node: SinkNode, topic: str, sink: OpenSink) -> tuple[Process, Ta
         finally:
             processed.value += count
 
-    return process, take_rows
+    return process, consume_rows
 
 
 # Any: keys of any type.

@@ -1,9 +1,9 @@
 """Sources: the loops that deserialize the records of a chunk and pass them to the first nodes.
 
-No other code runs more often. The plain loop is for sources that use the timestamps of the records:
-the timestamp of the head is known without decoding. The other loop is for sources with a timestamp
-extractor: the head must be decoded to know which partition is next, and is kept until its partition
-is next. A third loop, in pulling.py, is for plain sources with a single path to a sink.
+This is the code that runs most often. The plain loop is for sources that use the timestamps of the
+records: the timestamp of the head is known without decoding. The other loop is for sources with a
+timestamp extractor: the head must be decoded to know which partition is next, and is kept until its
+partition is next. A third loop, in pulling.py, is for plain sources with a single path to a sink.
 """
 
 from collections.abc import Callable, Iterator
@@ -76,21 +76,21 @@ class OpenSource:
         topic, deserialize = self.topic, serde.deserialize
         return lambda data: deserialize(topic, data)
 
-    def corrupt(self, chunk: Chunk, index: int, found: Exception) -> None:
-        """Pass a record that cannot be decoded to the handler; it is skipped if that returns."""
-        error = found
+    def skip_corrupt(self, chunk: Chunk, index: int, cause: Exception) -> None:
+        """Pass a record that cannot be decoded to the handler; if that returns, skip the record."""
+        error = cause
         try:
             self.key_serde.deserialize(self.topic, chunk.keys[index])
             self.value_serde.deserialize(self.topic, chunk.values[index])
-        except Exception as clearer:  # the serde's own message
-            error = clearer
+        except Exception as serde_error:  # it has a better message
+            error = serde_error
         self.failures.deserialization(self.node, error, chunk.timestamps[index])
 
 
 def _open_plain(source: OpenSource) -> Run:
     decode_key = source.decode(source.key_serde)
     decode_value = source.decode(source.value_serde)
-    current, forward, corrupt = source.current, source.forward, source.corrupt
+    current, forward, skip_corrupt = source.current, source.forward, source.skip_corrupt
     record_time, processed = source.record_time, source.processed
     punctuations, punctuate = source.stream_punctuations, source.punctuate
 
@@ -106,7 +106,7 @@ def _open_plain(source: OpenSource) -> Run:
                     decoded_key = key if key is None else decode_key(key)
                     decoded_value = value if value is None else decode_value(value)
                 except Exception as error:
-                    corrupt(chunk, index, error)
+                    skip_corrupt(chunk, index, error)
                     continue
                 if timestamp_ms > partition_ms:
                     partition_ms = timestamp_ms
@@ -187,7 +187,7 @@ class _Reader:
             key = None if raw_key is None else self._decode_key(raw_key)
             value = None if raw_value is None else self._decode_value(raw_value)
         except Exception as error:
-            source.corrupt(chunk, index, error)
+            source.skip_corrupt(chunk, index, error)
             return None
         try:
             timestamp_ms = source.extractor(key, value, chunk.timestamps[index], partition_ms)
@@ -206,7 +206,7 @@ class _Reader:
         return key, value, timestamp_ms
 
     def find_head(self, queue: PartitionQueue) -> None:
-        """Skip to the next record that has a timestamp, and keep it decoded."""
+        """Skip to the next record that has a timestamp, and store it decoded."""
         current = self._source.current
         outer, row = current.chunk, current.index
         try:
@@ -238,7 +238,7 @@ def _open_extracting(source: OpenSource, reader: _Reader) -> Run:
         end = min(len(chunk), start + limit)
         headers = chunk.headers
         head, queue.head = queue.head, None
-        kept = None
+        next_head = None
         current.chunk = chunk
         try:
             while index < end:
@@ -248,7 +248,7 @@ def _open_extracting(source: OpenSource, reader: _Reader) -> Run:
                 if record is not None:
                     key, value, timestamp_ms = record
                     if timestamp_ms >= until_ms and index > start:
-                        kept = record
+                        next_head = record
                         break
                     queue.time_ms = max(queue.time_ms, timestamp_ms)
                     current.time_ms = max(current.time_ms, timestamp_ms)
@@ -267,7 +267,7 @@ def _open_extracting(source: OpenSource, reader: _Reader) -> Run:
             raise
         finally:
             queue.advance_to(index)
-            queue.head = kept
+            queue.head = next_head
             processed.value += index - start
         return index - start
 

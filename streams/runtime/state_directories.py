@@ -28,15 +28,15 @@ class StateDirectories:
         machine: Machine,
         child: int | None = None,
     ) -> None:
-        """Each of several processes on one machine has a directory of its own."""
-        within = application_id if child is None else f"{application_id}/process-{child}"
-        self._tasks = StateDirectory(state_dir, within, machine)
+        """`child` is the number of a child process; each child has its own directory."""
+        folder = application_id if child is None else f"{application_id}/process-{child}"
+        self._tasks = StateDirectory(state_dir, folder, machine)
         self.folder = self._tasks.path
         self._machine = machine
         self._process_file: OpenFile | None = None  # open and locked while this process has the id
 
     def claim_process_id(self) -> str:
-        """Return the id of the last run, or a new one if another process has that now.
+        """Return the id of the last run, or a new one if another process is using it.
 
         Transactional ids contain it, so it must be unique.
         """
@@ -56,8 +56,8 @@ class StateDirectories:
         return known
 
     @property
-    def has_lasting_id(self) -> bool:
-        """Whether the next run will have the same id; no other process has it meanwhile."""
+    def has_persistent_id(self) -> bool:
+        """Whether the next run will have the same id, which is reserved until then."""
         return self._process_file is not None
 
     def release_process_id(self) -> None:

@@ -18,7 +18,7 @@ from streams.config import StreamsConfig
 from streams.errors import StreamsError
 from streams.processor import NO_TIME, CacheBudget, Punctuator
 from streams.record import Chunk, Position
-from streams.runtime.guard import NOT_HANDLED, find_failed
+from streams.runtime.guard import NOT_HANDLED, find_failed_node
 from streams.runtime.input_buffer import InputBuffer, PartitionQueue
 from streams.runtime.node_context import TaskContext
 from streams.runtime.opening import open_nodes, open_source
@@ -32,7 +32,7 @@ from streams.topology import SourceNode, SubTopology, Topology
 class Task:
     """Runs the nodes of one sub-topology on the records of one partition number."""
 
-    def __init__(  # noqa: PLR0913 - what a task must be given
+    def __init__(  # noqa: PLR0913 - its dependencies
         self,
         topology: Topology,
         sub_topology: SubTopology,
@@ -53,7 +53,8 @@ class Task:
 
         `topics` are the topics, by their names on the broker, that have a partition of this number;
         by default all topics of the sources. A topic of a pattern is added with its first chunk.
-        Tasks that share `ticks` can be compared by `head`. Tasks of one thread share its `cache`.
+        The heads of tasks that share `ticks` can be compared. Tasks of one thread share its
+        `cache`.
         """
         self.task_id = f"{sub_topology.number}_{partition}"
         self.state = state
@@ -147,7 +148,7 @@ class Task:
                     break
                 queue, until_ms = run
                 done += self._run(queue, limit - done, until_ms)
-                if not queue.count and self._input.may_have_to_wait:
+                if not queue.count and self._input.may_wait:
                     break
         finally:
             self._context.current.chunk = None
@@ -184,7 +185,7 @@ class Task:
         return self._context.commit_requested
 
     def flush(self) -> None:
-        """Let nodes forward their cached results, parents first."""
+        """Make nodes forward their cached results, parents first."""
         for index, action in self._context.before_commit:
             self._guard(action, self._sub_topology.nodes[index].name)
 
@@ -192,13 +193,13 @@ class Task:
         """The offsets and times of all inputs to commit; empty if nothing has changed."""
         operators = {name: time.ms for name, time in self._context.times.items()}
         queues = [queue for queue in self._input.queues.values() if queue.position is not None]
-        texts = encode_times([queue.time_ms for queue in queues], operators)
-        found = {
-            queue.topic_partition: OffsetAndMetadata(queue.position, metadata=text)
-            for queue, text in zip(queues, texts, strict=True)
+        encoded_times = encode_times([queue.time_ms for queue in queues], operators)
+        offsets = {
+            queue.topic_partition: OffsetAndMetadata(queue.position, metadata=metadata)
+            for queue, metadata in zip(queues, encoded_times, strict=True)
             if queue.position is not None
         }
-        return {} if found == self._committed else found
+        return {} if offsets == self._committed else offsets
 
     def position(self, tp: TopicPartition) -> int | None:
         """The next offset of an input to process; None if nothing was read."""
@@ -278,7 +279,7 @@ class Task:
         return ran
 
     def _end_round(self, done: int) -> None:
-        """Let nodes forward the results that they cached for the round, parents first."""
+        """Make nodes forward the results that they cached for the round, parents first."""
         if done:
             for index, action in self._context.after_round:
                 self._guard(action, self._sub_topology.nodes[index].name)
@@ -303,7 +304,7 @@ class Task:
 
     def _handle_error(self, error: Exception, node: str) -> None:
         """Pass an error to the handler; `node` is used if the failed node is not found."""
-        failed = find_failed(error, self._nodes.functions)
+        failed = find_failed_node(error, self._nodes.functions)
         if failed is None:
             time_ms = self._context.current.time_ms
             self._context.failures.processing(node, error, None, None, time_ms, ())

@@ -44,16 +44,14 @@ class TaskMetrics:
 
     def counter(self, name: str, node: str = "") -> Counter:
         """The counter of a node or store, or of the task itself."""
-        found = self._counters.get((name, node))
-        if found is None:
-            found = self._counters[(name, node)] = Counter()
-        return found
+        counter = self._counters.get((name, node))
+        if counter is None:
+            counter = self._counters[(name, node)] = Counter()
+        return counter
 
     def total(self, name: str) -> int:
         """The sum of one counter over the task's nodes."""
-        return sum(
-            counter.value for (found, _), counter in self.copy_of_counters() if found == name
-        )
+        return sum(counter.value for (each, _), counter in self.copy_of_counters() if each == name)
 
     def items(self) -> Iterator[tuple[str, str, int]]:
         """Name, node and value of every counter."""

@@ -4,12 +4,12 @@
     2;<partition time>;<largest time>;<age>=<name><name>...;<age>=<name>...
 
 All numbers in base 36. A name is the CRC-32 of an operator's name (in version 2 padded to
-NAME_CHARS characters), an age how much smaller its time is than the largest. Text in another
-format is ignored.
+NAME_CHARS characters), an age is the largest time minus its time. Text in another format
+is ignored.
 
-In version 1 each partition has the times of all operators. If that is longer than TEXT_AIM, version
-2 is used; if that is too long as well, each input partition has the times of some of the operators.
-All partitions of a task are committed together, and read together.
+In version 1 each partition has the times of all operators. If that is longer than TEXT_TARGET,
+version 2 is used; if that is too long as well, each input partition has the times of some of the
+operators. All partitions of a task are committed together, and read together.
 """
 
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 VERSION = "1"
 VERSION_BY_AGE = "2"
-TEXT_AIM = 1024
+TEXT_TARGET = 1024
 TEXT_MAX = 4096  # the default of Kafka's brokers: offset.metadata.max.bytes
 NAME_CHARS = 7
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -43,13 +43,13 @@ def short_name(name: str) -> str:
 
 
 def encode_times(partitions: Sequence[int], operators: Mapping[str, int]) -> list[str]:
-    """The text of each partition, given their times; operators without records are omitted."""
+    """The text for each partition, from their times; operators without records are omitted."""
     known = {short_name(name): ms for name, ms in operators.items() if ms >= 0}
     whole = [_by_name(time_ms, known) for time_ms in partitions]
-    if max(map(len, whole), default=0) <= TEXT_AIM:
+    if max(map(len, whole), default=0) <= TEXT_TARGET:
         return whole
     whole = [_by_age(time_ms, known) for time_ms in partitions]
-    if max(map(len, whole)) <= TEXT_AIM:
+    if max(map(len, whole)) <= TEXT_TARGET:
         return whole
     ordered = sorted(known, key=lambda name: (known[name], name))
     count = -(-len(ordered) // len(partitions))
@@ -58,9 +58,9 @@ def encode_times(partitions: Sequence[int], operators: Mapping[str, int]) -> lis
         part = ordered[number * count : (number + 1) * count]
         text = _by_age(time_ms, {name: known[name] for name in part})
         while len(text) > TEXT_MAX:
-            left_out = len(part) // 2 + 1
-            _warn(left_out)
-            part = part[left_out:]  # the largest times are at the end
+            omitted = len(part) // 2 + 1
+            _warn(omitted)
+            part = part[omitted:]  # the largest times are at the end
             text = _by_age(time_ms, {name: known[name] for name in part})
         texts.append(text)
     return texts
@@ -68,7 +68,7 @@ def encode_times(partitions: Sequence[int], operators: Mapping[str, int]) -> lis
 
 @cache
 def _warn(count: int) -> None:
-    """Once, not at each commit."""
+    """Log a warning once, not at each commit."""
     logger.warning(
         "the stream times of %d operators do not fit into %d bytes of offset metadata: after a "
         "restart they accept late records",

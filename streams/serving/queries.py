@@ -1,7 +1,7 @@
-"""Questions about a store, as an URL asks them, and their answers from what is here.
+"""Queries of a store: parsed from a URL and answered from the local partitions.
 
-A query is read once, checked against the kind of the store, and answered either as one entry or
-as a list of entries. An entry is JSON: key, value, and what the kind adds (times of the window or
+A query is parsed once, validated against the kind of the store, and answered with one entry or a
+list of entries. An entry is JSON: key, value, and the fields of the kind (bounds of the window or
 session, the timestamp, the validity of a version).
 """
 
@@ -34,7 +34,7 @@ LIMIT = 1000
 LIMIT_MAX = 100_000
 TIME_MAX = (1 << 63) - 1
 DIGITS_MAX = 19  # of TIME_MAX
-SHOWN_MAX = 80  # of a wrong parameter
+SHOWN_MAX = 80  # characters of an invalid parameter in an error
 
 Entry = dict[str, object]
 
@@ -45,12 +45,12 @@ _REAL = (FloatSerde, DoubleSerde)
 
 
 class BadQuery(StoreError):
-    """The query makes no sense for this store."""
+    """The query is invalid, or the store does not support it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreQuery:
-    """What is asked of one store; None is left open."""
+    """A query of one store; None means unspecified."""
 
     form: str  # "get", "range", "prefix", "all", "windows", "sessions", "versions"
     key: object = None
@@ -63,17 +63,17 @@ class StoreQuery:
     limit: int = LIMIT
 
     @property
-    def is_about_a_key(self) -> bool:
-        """Whether one partition has the whole answer."""
+    def is_for_one_key(self) -> bool:
+        """Whether one partition can answer the query."""
         return self.key is not None and self.form != "range"
 
     def is_backwards(self, kind: StoreKind) -> bool:
-        """Whether many entries come in the reverse of their order; maps alone can do that."""
-        return self.reverse and self.form in ("all", "range") and _is_map(kind)
+        """Whether entries are returned in descending order; only key-value stores support this."""
+        return self.reverse and self.form in ("all", "range") and _is_key_value(kind)
 
 
 def parse_query(form: str, parameters: Mapping[str, str], serde: Serde[Any]) -> StoreQuery:
-    """The query of an URL; BadQuery when a parameter is missing or wrong."""
+    """Parse the parameters of a URL; raises BadQuery if one is missing or invalid."""
     if form in ("get", "versions") and "key" not in parameters:
         raise BadQuery(f'"{form}" needs a key', hint="add ?key=...")
     if form == "prefix" and "prefix" not in parameters:
@@ -104,14 +104,14 @@ def _key(parameters: Mapping[str, str], name: str, serde: Serde[Any]) -> object:
     except (ValueError, SerdeError) as error:
         shown = text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
         raise BadQuery(
-            f'"{name}" is {shown!r}, which is not a key of this store',
-            hint="give a number for number keys, JSON for keys that are JSON",
+            f'"{name}" is {shown!r}, which cannot be a key of this store',
+            hint="use a number if keys are numbers, JSON if keys are JSON",
         ) from error
     return key
 
 
 def parse_key(text: str, serde: Serde[Any]) -> object:
-    """A key as an URL spells it: plain text, a number, or JSON; ValueError when it is none."""
+    """Parse a key from a URL: plain text, a number or JSON; raises ValueError."""
     if isinstance(serde, StringSerde):
         return text
     if isinstance(serde, _WHOLE):
@@ -124,8 +124,8 @@ def parse_key(text: str, serde: Serde[Any]) -> object:
         return UUID(text)
     if isinstance(serde, BooleanSerde) and text not in ("true", "false"):
         raise ValueError("it must be true or false")
-    found: object = orjson.loads(text)
-    return found
+    key: object = orjson.loads(text)
+    return key
 
 
 def _number(parameters: Mapping[str, str], name: str, default: int) -> int:
@@ -134,28 +134,30 @@ def _number(parameters: Mapping[str, str], name: str, default: int) -> int:
         return default
     if not text.isdecimal() or len(text) > DIGITS_MAX or int(text) > TIME_MAX:
         shown = text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
-        raise BadQuery(f'"{name}" is {shown!r}', hint=f"give a whole number from 0 to {TIME_MAX}")
+        raise BadQuery(
+            f'"{name}" is {shown!r}', hint=f"it must be a whole number from 0 to {TIME_MAX}"
+        )
     return int(text)
 
 
-# Any: the store is whatever reads `StreamsApp.store` gives for its kind.
+# Any: the type of the store depends on its kind.
 def answer_one(query: StoreQuery, spec: StoreSpec, store: Any) -> Entry | None:
-    """The one entry that a "get" is about; None when there is none."""
+    """Answer a "get" query; None if there is no such entry."""
     kind = spec.kind
     if kind in _WINDOWS:
-        found = store.get(query.key, query.from_ms)
+        value = store.get(query.key, query.from_ms)
         end_ms = query.from_ms + max(0, spec.window_size_ms)
-        return _entry(kind, Windowed(query.key, query.from_ms, end_ms), found)
+        return _entry(kind, Windowed(query.key, query.from_ms, end_ms), value)
     if kind is StoreKind.SESSION:
-        found = store.get(query.key, query.from_ms, query.to_ms)
-        return _entry(kind, Windowed(query.key, query.from_ms, query.to_ms), found)
+        value = store.get(query.key, query.from_ms, query.to_ms)
+        return _entry(kind, Windowed(query.key, query.from_ms, query.to_ms), value)
     if kind is StoreKind.VERSIONED and query.as_of_ms is not None:
         return _entry(kind, query.key, store.get_as_of(query.key, query.as_of_ms))
     return _entry(kind, query.key, store.get(query.key))
 
 
 def answer_many(query: StoreQuery, spec: StoreSpec, store: Any) -> list[Entry]:
-    """The entries of every other query, at most `limit` of them."""
+    """Answer any other query; returns at most `limit` entries."""
     entries = (
         entry
         for key, value in _rows(query, spec, store)
@@ -167,12 +169,12 @@ def answer_many(query: StoreQuery, spec: StoreSpec, store: Any) -> list[Entry]:
 def _rows(query: StoreQuery, spec: StoreSpec, store: Any) -> Iterator[tuple[object, object]]:
     kind, form = spec.kind, query.form
     if form == "all":
-        reads = store.reverse_all if query.is_backwards(kind) else store.all
-        yield from reads()
-    elif form == "range" and _is_map(kind):
-        reads = store.reverse_range if query.reverse else store.range
-        yield from reads(query.key, query.last)
-    elif form == "prefix" and _is_map(kind):
+        read = store.reverse_all if query.is_backwards(kind) else store.all
+        yield from read()
+    elif form == "range" and _is_key_value(kind):
+        read = store.reverse_range if query.reverse else store.range
+        yield from read(query.key, query.last)
+    elif form == "prefix" and _is_key_value(kind):
         yield from store.prefix_scan(query.prefix.encode("utf-8", "surrogateescape"))
     elif form == "windows" and kind in _WINDOWS:
         yield from _windows(query, spec, store)
@@ -208,7 +210,7 @@ def _sessions(query: StoreQuery, store: Any) -> Iterator[tuple[Windowed[object],
         yield from store.find_sessions(query.key, query.from_ms, query.to_ms)
 
 
-def _is_map(kind: StoreKind) -> bool:
+def _is_key_value(kind: StoreKind) -> bool:
     return kind in (StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE, StoreKind.LRU)
 
 
@@ -229,7 +231,7 @@ def _entry(kind: StoreKind, key: object, value: object) -> Entry | None:
 
 
 def to_json(value: object) -> bytes:
-    """JSON of an answer; bytes as text, and what JSON does not know as its text."""
+    """Encode a response as JSON; bytes and values that JSON does not support become strings."""
     return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 

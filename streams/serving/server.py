@@ -1,7 +1,7 @@
 """QueryServer: the stores of an application over HTTP.
 
     GET /                          the application, its state, its stores and instances
-    GET /stores                    all stores: kind, and which instance has which partitions
+    GET /stores                    all stores: kind, and partitions by instance
     GET /stores/{name}/get         ?key=  (window: &from=start; session: &from=&to=; &as_of=)
     GET /stores/{name}/range       ?from=&to=&limit=&reverse=true
     GET /stores/{name}/prefix      ?prefix=
@@ -12,8 +12,8 @@
     GET /topology  /metrics  /lags
 
 A query about a key is answered by the instance whose task has its partition; any other instance
-passes it on. A query about many keys is put to all instances and their answers are merged.
-`local=true` asks only this instance; `stale=true` takes standbys and restoring stores, too.
+forwards it. A query about many keys is sent to all instances, and their responses are merged.
+`local=true` queries only this instance; `stale=true` includes standbys and restoring stores.
 """
 
 import logging
@@ -45,7 +45,7 @@ from streams.serving.queries import (
     parse_query,
     to_json,
 )
-from streams.serving.routing import HostUnreachable, ask, holders
+from streams.serving.routing import HostUnreachable, holders, query_instance
 from streams.state.store import StoreKind, StoreSpec
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class StorePages:
     def __init__(self, app: StreamsApp) -> None:
         self._app = app
 
-    # --- what is where ------------------------------------------------------------------------
+    # --- metadata -----------------------------------------------------------------------------
 
     def overview(self, request: RestRequest) -> Json:
         """GET /."""
@@ -83,7 +83,7 @@ class StorePages:
     def stores(self, request: RestRequest) -> Json:
         """GET /stores."""
         topology = self._app.topology
-        found: list[dict[str, object]] = [
+        stores: list[dict[str, object]] = [
             {
                 "name": name,
                 "kind": spec.kind.value,
@@ -95,11 +95,11 @@ class StorePages:
             for name, spec in topology.stores.items()
             for hosts in [self._app.metadata(name)]
         ]
-        found += [
+        stores += [
             {"name": name, "kind": store.spec.kind.value, "global": True}
             for name, store in topology.global_stores.items()
         ]
-        return found
+        return stores
 
     def lags(self, request: RestRequest) -> Json:
         """GET /lags."""
@@ -130,12 +130,12 @@ class StorePages:
         local = parameters.pop("local", "false") == "true"
         stale = parameters.get("stale", "false") == "true"
         if local or name in self._app.topology.global_stores:
-            return self._here(query, spec, stale=stale)
-        if query.is_about_a_key:
-            return self._by_key(query, spec, parameters, stale=stale)
-        return self._everywhere(query, spec, parameters, stale=stale)
+            return self._query_here(query, spec, stale=stale)
+        if query.is_for_one_key:
+            return self._query_by_key(query, spec, parameters, stale=stale)
+        return self._query_everywhere(query, spec, parameters, stale=stale)
 
-    def _here(self, query: StoreQuery, spec: StoreSpec, *, stale: bool) -> Json:
+    def _query_here(self, query: StoreQuery, spec: StoreSpec, *, stale: bool) -> Json:
         store = self._app.store(spec.name, stale=stale, timestamped=True)
         if query.form != "get":
             return {"entries": answer_many(query, spec, store)}
@@ -144,27 +144,27 @@ class StorePages:
             return Reply({"error": "there is no such entry", "store": spec.name}, 404)
         return entry
 
-    def _by_key(
+    def _query_by_key(
         self, query: StoreQuery, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
     ) -> Json:
         _, partition = self._app.metadata_for_key(spec.name, query.key)
         hosts = holders(self._app.metadata(spec.name), spec.name, partition, stale=stale)
         failure: StreamsError = StoreNotReady(
-            f'no instance has partition {partition} of store "{spec.name}" right now',
-            hint="tasks are being moved or restored; retry soon",
+            f'no instance has partition {partition} of store "{spec.name}" at the moment',
+            hint="tasks are being moved or restored; retry later",
         )
         for host in hosts:
             if host == self._app.config.application_server:
-                return self._here(query, spec, stale=stale)
+                return self._query_here(query, spec, stale=stale)
             try:
-                status, answer = ask(host, spec.name, query.form, parameters)
+                status, response = query_instance(host, spec.name, query.form, parameters)
             except HostUnreachable as error:
                 failure = error
                 continue
-            return Reply(answer, status)
+            return Reply(response, status)
         raise failure
 
-    def _everywhere(
+    def _query_everywhere(
         self, query: StoreQuery, spec: StoreSpec, parameters: dict[str, str], *, stale: bool
     ) -> Json:
         answers: list[list[Entry]] = []
@@ -177,35 +177,35 @@ class StorePages:
                 answers.append(answer_many(query, spec, store))
                 continue
             try:
-                status, answer = ask(host.host, spec.name, query.form, parameters)
+                status, response = query_instance(host.host, spec.name, query.form, parameters)
             except HostUnreachable:
                 missing.append(host.host)
                 continue
             if status != 200:
                 missing.append(host.host)
             else:
-                answers.append(cast("dict[str, list[Entry]]", answer)["entries"])
+                answers.append(cast("dict[str, list[Entry]]", response)["entries"])
         order = self._order(spec, query)
         backwards = query.is_backwards(spec.kind)
         merged = list(merge(*answers, key=order, reverse=backwards))[: query.limit]
         return {"entries": merged, "missing": missing}
 
     def _order(self, spec: StoreSpec, query: StoreQuery) -> Callable[[Entry], tuple[Any, ...]]:
-        """The order that each instance's entries have: by serialised key, windows by time."""
+        """The sort key of the entries of all instances: the serialised key; windows: the time."""
         serde = spec.key_serde or self._app.config.default_key_serde
         by_time = query.form in ("windows", "sessions")
 
-        def place(entry: Entry) -> tuple[Any, ...]:
+        def sort_key(entry: Entry) -> tuple[Any, ...]:
             key = entry["key"]
             try:
                 raw = serde.serialize(spec.name, key)
             except (MillstreamError, ValueError, TypeError):
-                raw = to_json(key)  # JSON of another instance does not say what the key was
+                raw = to_json(key)  # JSON from another instance has lost the type of the key
             start_ms, end_ms = entry.get("start_ms", 0), entry.get("end_ms", 0)
             time = (end_ms, start_ms) if spec.kind is StoreKind.SESSION else (start_ms, end_ms)
             return (*time, raw) if by_time else (raw, *time)
 
-        return place
+        return sort_key
 
 
 def _error_reply(error: Exception) -> Reply:
@@ -233,7 +233,7 @@ SERVICE = RestService(
     ROUTES,
     _error_reply,
     RestRequest,
-    # Bytes that are not UTF-8 stay what they are: keys may be of any bytes.
+    # Bytes that are not UTF-8 are preserved: keys can be any bytes.
     query_errors="surrogateescape",
     encode=to_json,
 )
@@ -250,35 +250,35 @@ class QueryServer(HttpServer):
     def __init__(
         self, app: StreamsApp, *, listen: str | None = None, allowed_hosts: Iterable[str] = ()
     ) -> None:
-        """Serve on `listen`, "host:port", or on the address that the other instances know.
+        """Serve on `listen`, "host:port", or by default on the application_server address.
 
-        `allowed_hosts` are more names under which clients may ask.
+        `allowed_hosts` are additional host names under which clients may send requests.
         """
         address = listen or app.config.application_server
         try:
             parse_listen(address)
         except ConfigError as error:
             raise StreamsError(
-                f'the address to serve queries on is "{address}"',
-                hint='give the application application_server="host:port"',
+                f'the address for queries is "{address}"',
+                hint='set application_server="host:port" in the application',
             ) from error
         if app.config.processes:
             raise StreamsError(
                 "queries cannot be served by an application that runs in processes",
                 hint="its stores are in child processes; use threads, or start several instances",
             )
-        known, _, _ = app.config.application_server.rpartition(":")
+        own_host, _, _ = app.config.application_server.rpartition(":")
         application = RestApplication(SERVICE, StorePages(app))
         super().__init__(
             application,
             listen=address,
             name="queries",
-            allowed_hosts=[*allowed_hosts, known],
+            allowed_hosts=[*allowed_hosts, own_host],
             refusal=application.refusal,
         )
 
     def start(self) -> Self:
-        """Listen; returns when queries are taken."""
+        """Start to listen; returns when queries are accepted."""
         try:
             return super().start()
         except ConfigError as error:

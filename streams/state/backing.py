@@ -19,7 +19,7 @@ class Backing(Protocol):
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Rows from `first` up to, not including, `before`; None is an open end."""
+        """Rows from `first` (inclusive) to `before` (exclusive); None is an open end."""
         ...
 
     def count(self) -> int:
@@ -44,14 +44,15 @@ class Backing(Protocol):
 
 @dataclass(slots=True)
 class Write:
-    """The changes of a commit, applied atomically: rows, expired rows, and facts of the task.
+    """The changes of a commit, applied atomically: rows, expired rows, and metadata of the task.
 
-    None deletes a row or a fact. `expired` deletes all rows of a store before the given key.
+    None deletes a row or an entry of the metadata. `expired` deletes all rows of a store before the
+    given key.
     """
 
     rows: dict[str, Mapping[bytes, bytes | None]] = field(default_factory=dict)
     expired: dict[str, bytes] = field(default_factory=dict)
-    facts: dict[bytes, bytes | None] = field(default_factory=dict)
+    metadata: dict[bytes, bytes | None] = field(default_factory=dict)
 
 
 class Database(Protocol):
@@ -61,8 +62,8 @@ class Database(Protocol):
         """The rows of a store."""
         ...
 
-    def facts(self) -> dict[bytes, bytes]:
-        """The facts that were written with the rows."""
+    def metadata(self) -> dict[bytes, bytes]:
+        """The metadata that was written with the rows."""
         ...
 
     def write(self, write: Write) -> None:
@@ -102,10 +103,10 @@ ReadBlock = Callable[[bytes | None, bytes | None, int], Sequence[Row]]
 def scan_in_blocks(
     read: ReadBlock, first: bytes | None, before: bytes | None, *, backwards: bool
 ) -> Iterator[Row]:
-    """Rows from `first` up to, not including, `before`, read block by block.
+    """Rows from `first` (inclusive) to `before` (exclusive), read block by block.
 
-    `read` returns at most so many rows from `first` on, or backwards from `before`; rows beyond the
-    other end are ignored.
+    `read` returns at most the given number of rows from `first` on, or backwards from `before`;
+    rows beyond the other end are ignored.
     """
     size = FIRST_BLOCK_ROWS
     while True:
@@ -124,11 +125,11 @@ def scan_in_blocks(
         size = min(size * 8, LAST_BLOCK_ROWS)
 
 
-def fact_key(what: str, store: str) -> bytes:
-    """The key of a fact about a store."""
-    return f"{what}/{store}".encode()
+def metadata_key(kind: str, store: str) -> bytes:
+    """The key of an entry of the metadata about a store."""
+    return f"{kind}/{store}".encode()
 
 
-def is_fact_of(key: bytes, store: str) -> bool:
-    """Whether a fact is about a store."""
+def is_metadata_of(key: bytes, store: str) -> bool:
+    """Whether an entry of the metadata is about a store."""
     return key.partition(b"/")[2] == store.encode()

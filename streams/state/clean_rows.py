@@ -1,12 +1,12 @@
 """CleanRows: a cache of committed rows, limited in bytes.
 
 Rows are cached in generations, newest first: the rows read since the last commit, the rows that the
-last commit wrote, and so on. A commit adds its rows as a whole, so it costs nothing per row. Once
-half of the limit is used, a row that is found in an older generation moves to the newest, so that
-rows in use are kept. When the limit is reached the oldest generation is dropped. Small neighbouring
-generations are merged, so there are never many.
+last commit wrote, and so on. A commit adds its rows as a whole, so there is no cost per row. Once
+half of the limit is used, a row that is read from an older generation moves to the newest, so that
+rows in use stay cached. When the limit is reached the oldest generation is dropped. Small
+neighbouring generations are merged, so there are never many.
 
-Each row has a time: a window its start, rows of other kinds of stores 0. The cache knows up to
+Each row has a time: a window its start, rows of other kinds of stores 0. The cache records up to
 which time there can be rows on disk that are not cached. Rows of later times are cached or do not
 exist, so they are not looked up on disk: that is the most frequent case of a window aggregate.
 """
@@ -65,9 +65,9 @@ class CleanRows:
 
     def get(self, key: bytes) -> bytes | _Absent | None:
         """The value of a key; None if it is known to be deleted, ABSENT if it is not cached."""
-        found: bytes | _Absent | None = self.young.get(key, ABSENT)
-        if found is not ABSENT:
-            return found
+        cached: bytes | _Absent | None = self.young.get(key, ABSENT)
+        if cached is not ABSENT:
+            return cached
         for rows in self.older:
             value = rows.get(key, ABSENT)
             if value is not ABSENT:

@@ -82,7 +82,7 @@ class StoreCodec:
         )
 
     def raw_key(self, key: object) -> bytes:
-        """As `key_bytes`, but faster."""
+        """Like `key_bytes`, but faster."""
         try:
             raw = self.encode_key(key)
         except Exception:  # the serde raises a better error
@@ -90,7 +90,7 @@ class StoreCodec:
         return self.key_bytes(key) if raw is None else raw
 
     def raw_value(self, value: object) -> bytes | None:
-        """As `value_bytes`, but faster."""
+        """Like `value_bytes`, but faster."""
         if value is None:
             return None
         try:

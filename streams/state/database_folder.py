@@ -3,7 +3,7 @@
     <task>/rocksdb/          the database
     <task>/rocksdb.damaged   a read has found damage: the next start deletes the database
 
-A database that cannot be opened, or that was found damaged while reading, is deleted and logged;
+A database that cannot be opened, or in which a read found damage, is deleted with a log message;
 its stores are restored from their changelogs.
 """
 

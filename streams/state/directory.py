@@ -4,8 +4,8 @@
     <state_dir>/<application id>/<task>/.lock   locked by the process that runs the task
     <state_dir>/<application id>/<task>/rocksdb/
 
-A lock is one of the operating system (flock), so it is released when the process ends for any
-reason. The directories of tasks that moved away are kept: if the tasks return, only the end of the
+Locks are those of the operating system (flock), so they are released whenever the process ends. The
+directories of tasks that moved away are kept: if the tasks return, only the end of the
 changelog must be read. Clean-up removes directories that are not locked and were not used for a
 long time.
 """

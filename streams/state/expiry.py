@@ -11,7 +11,7 @@ from streams.state.store import NO_LIMIT
 
 NO_TIME = -1
 
-_FACTS = Struct(">qi")
+_METADATA = Struct(">qi")
 
 
 class Expiry:
@@ -67,13 +67,13 @@ class Expiry:
         self._dropped_before = first
         return segment_prefix(first)
 
-    def facts(self) -> bytes:
-        """Encode the facts to write with the commit."""
-        return _FACTS.pack(self.observed_ms, self.sequence)
+    def metadata(self) -> bytes:
+        """Encode the metadata to write with the commit."""
+        return _METADATA.pack(self.observed_ms, self.sequence)
 
-    def load(self, facts: bytes) -> None:
-        """Load the facts of the last commit."""
-        self.observed_ms, self.sequence = _FACTS.unpack(facts)
+    def load(self, metadata: bytes) -> None:
+        """Load the metadata of the last commit."""
+        self.observed_ms, self.sequence = _METADATA.unpack(metadata)
         self._committed = (self.observed_ms, self.sequence)
 
     def committed(self) -> None:

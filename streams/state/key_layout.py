@@ -1,4 +1,4 @@
-"""Keys inside stores: Kafka's layouts behind the number of a segment; pure.
+"""Keys inside stores: Kafka's layouts, after the number of a segment; pure functions.
 
     window row      segment 8 | key | start 8 | sequence 4
     session row     segment 8 | key | end 8   | start 8
@@ -102,5 +102,5 @@ def after_prefix(prefix: bytes) -> bytes | None:
     >>> after_prefix(b"ab"), after_prefix(b"a\\xff"), after_prefix(b"\\xff")
     (b'ac', b'b', None)
     """
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    head = prefix.rstrip(b"\xff")
+    return head[:-1] + bytes([head[-1] + 1]) if head else None

@@ -3,7 +3,7 @@
 Rows are `key -> value`; in timestamped stores, and in plain ones with a ttl, `key -> int64 time |
 value`. The changelog always has the plain value, with the time as the record's.
 
-With a ttl an entry expires when the store has seen a time so much later. Reads do not return
+With a ttl an entry expires when the store's time is at least the ttl after it. Reads do not return
 expired entries; before each commit a slice of the store is scanned for them, so that they are also
 deleted from the store and the changelog.
 """
@@ -45,11 +45,11 @@ class KeyValueReads(Generic[K, R]):
         return None if data is None else self._decode(data)
 
     def range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, R]]:
-        """Entries from `first` to `last`, both included; None is an open end."""
+        """Entries from `first` to `last`, both inclusive; None means unbounded."""
         return self._entries(self._raw(first), _after(self._raw(last)))
 
     def reverse_range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, R]]:
-        """As `range`, in descending order."""
+        """Like `range`, in descending order."""
         return self._entries(self._raw(first), _after(self._raw(last)), backwards=True)
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[K, R]]:
@@ -181,7 +181,7 @@ class TimestampedKeyValueStoreOfTask(KeyValueReads[K, tuple[V, int]]):
         self._deleted_ms: dict[bytes, int] = {}  # when rows were deleted, since the last commit
 
     def put(self, key: K, value: V | None, timestamp_ms: int) -> int:
-        """Set a value and its time; None deletes. Returns the bytes the entry takes."""
+        """Set a value and its time; None deletes. Returns the size of the entry in bytes."""
         raw = self._raw_key(key)
         data = self._raw_value(value)
         if self._has_ttl:

@@ -1,7 +1,7 @@
-"""LruStore: a key-value store that keeps the most recently used entries, in memory.
+"""LruStore: a key-value store in memory that retains the most recently used entries.
 
-Evicted entries are deleted as a user would delete them, so the changelog gets tombstones and a
-restored store does not have more entries than this one.
+Evicted entries are deleted like any other, so the changelog gets tombstones and a restored store
+does not have more entries than this one.
 """
 
 from collections import OrderedDict
@@ -96,7 +96,7 @@ class LruStore(Generic[K, V]):
         self._inner.committed()
 
     def discarded(self) -> None:
-        """The buffer was emptied without being written; the order of use is no longer known."""
+        """The buffer was emptied without being written; the order of use is lost."""
         self._inner.discarded()
         self._used = OrderedDict.fromkeys(raw for raw, _ in self.parts.buffer.scan(None, None))
 

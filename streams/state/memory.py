@@ -1,7 +1,7 @@
 """MemoryDatabase: rows that are lost with the task; a restart restores them from the changelog.
 
-A dict serves lookups; sorted keys are created by the first scan. The lock is between the task's
-thread, which writes, and threads of queries, which scan.
+A dict serves lookups; sorted keys are created by the first scan. The lock protects
+scans by threads of queries from writes by the task's thread.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class MemoryBacking:
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Rows from `first` up to, not including, `before`, as they are now."""
+        """A snapshot of the rows from `first` (inclusive) to `before` (exclusive)."""
         with self._lock:
             if not self._is_open:
                 raise _closed()
@@ -110,27 +110,27 @@ class MemoryDatabase:
 
     def __init__(self, stores: Sequence[str]) -> None:
         self._backings = {name: MemoryBacking() for name in stores}
-        self._facts: dict[bytes, bytes] = {}
+        self._metadata: dict[bytes, bytes] = {}
 
     def backing(self, store: str) -> Backing:
         """The rows of a store."""
         return self._backings[store]
 
-    def facts(self) -> dict[bytes, bytes]:
-        """The facts that were written with the rows."""
-        return dict(self._facts)
+    def metadata(self) -> dict[bytes, bytes]:
+        """The metadata that was written with the rows."""
+        return dict(self._metadata)
 
     def write(self, write: Write) -> None:
-        """Change rows and facts; this cannot fail halfway."""
+        """Change rows and metadata; this cannot fail halfway."""
         for name, rows in write.rows.items():
             self._backings[name].write(rows)
         for name, before in write.expired.items():
             self._backings[name].expire(before)
-        for key, fact in write.facts.items():
-            if fact is None:
-                self._facts.pop(key, None)
+        for key, value in write.metadata.items():
+            if value is None:
+                self._metadata.pop(key, None)
             else:
-                self._facts[key] = fact
+                self._metadata[key] = value
 
     def close(self) -> None:
         """Drop the rows."""

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 PAGE_BYTES = 32 * 1024  # a page of twice this size is split
 INDEX = 0
-FACTS = ""  # the store whose index page has the facts
+METADATA = ""  # the store whose index page has the metadata
 
 
 class Pages(Protocol):
@@ -98,7 +98,7 @@ class PagedBacking:
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Rows from `first` up to, not including, `before`; None is an open end."""
+        """Rows from `first` (inclusive) to `before` (exclusive); None means unbounded."""
         firsts = self._index.firsts
         begin = 0 if first is None else max(0, bisect_right(firsts, first) - 1)
         end = len(firsts) if before is None else bisect_left(firsts, before)
@@ -107,9 +107,9 @@ class PagedBacking:
             keys = page.sorted_keys()
             low = 0 if first is None else bisect_left(keys, first)
             high = len(keys) if before is None else bisect_left(keys, before)
-            chosen = keys[low:high]
+            selected = keys[low:high]
             rows = page.rows
-            yield from [(key, rows[key]) for key in (reversed(chosen) if backwards else chosen)]
+            yield from [(key, rows[key]) for key in (reversed(selected) if backwards else selected)]
 
     def count(self) -> int:
         """The number of rows."""
@@ -245,38 +245,40 @@ class PagedDatabase:
     def __init__(self, stores: Sequence[str], pages: Pages, page_bytes: int = PAGE_BYTES) -> None:
         self._pages = pages
         self._backings = {name: PagedBacking(name, pages, page_bytes) for name in stores}
-        data = pages.get(FACTS, INDEX)
-        self._facts: dict[bytes, bytes] = {} if data is None else _decoded(_PAGE, data, "facts")
-        self._facts_changed = False
+        data = pages.get(METADATA, INDEX)
+        self._metadata: dict[bytes, bytes] = (
+            {} if data is None else _decoded(_PAGE, data, "metadata")
+        )
+        self._metadata_changed = False
 
     def backing(self, store: str) -> Backing:
         """The rows of a store."""
         return self._backings[store]
 
-    def facts(self) -> dict[bytes, bytes]:
-        """The facts that were written with the rows."""
-        return dict(self._facts)
+    def metadata(self) -> dict[bytes, bytes]:
+        """The metadata that was written with the rows."""
+        return dict(self._metadata)
 
     def write(self, write: Write) -> None:
-        """Change rows and facts, in loaded pages."""
+        """Change rows and metadata, in loaded pages."""
         for name, rows in write.rows.items():
             self._backings[name].write(rows)
         for name, before in write.expired.items():
             self._backings[name].expire(before)
-        for key, fact in write.facts.items():
-            self._facts_changed = True
-            if fact is None:
-                self._facts.pop(key, None)
+        for key, value in write.metadata.items():
+            self._metadata_changed = True
+            if value is None:
+                self._metadata.pop(key, None)
             else:
-                self._facts[key] = fact
+                self._metadata[key] = value
 
     def flush(self) -> None:
         """Write all changed pages."""
         for backing in self._backings.values():
             backing.flush()
-        if self._facts_changed:
-            self._facts_changed = False
-            self._pages.put(FACTS, INDEX, _encode(self._facts))
+        if self._metadata_changed:
+            self._metadata_changed = False
+            self._pages.put(METADATA, INDEX, _encode(self._metadata))
 
     def close(self) -> None:
         """Discard changes that were not flushed."""
@@ -290,8 +292,8 @@ def _decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes, store: str) -> T:
         raise _damaged(store, str(error)) from error
 
 
-def _damaged(store: str, why: str) -> StoreError:
+def _damaged(store: str, reason: str) -> StoreError:
     return StoreError(
-        f'the pages of store "{store}" are damaged: {why}',
-        hint="start again from an older checkpoint",
+        f'the pages of store "{store}" are damaged: {reason}',
+        hint="restart from an older checkpoint",
     )

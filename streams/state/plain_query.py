@@ -23,11 +23,11 @@ class PlainKeyValueQuery(Generic[K, V]):
         return _value(self._query.get(key))
 
     def range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, V]]:
-        """Entries from `first` to `last`, both included; None is an open end."""
+        """Entries from `first` to `last`, both inclusive; None means unbounded."""
         return _values(self._query.range(first, last))
 
     def reverse_range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, V]]:
-        """As `range`, in descending order."""
+        """Like `range`, in descending order."""
         return _values(self._query.reverse_range(first, last))
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[K, V]]:
@@ -62,7 +62,7 @@ class PlainWindowQuery(Generic[K, V]):
         return _values(self._query.fetch(key, from_ms, to_ms))
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
-        """As `fetch`, newest first."""
+        """Like `fetch`, newest first."""
         return _values(self._query.backward_fetch(key, from_ms, to_ms))
 
     def fetch_keys(
@@ -80,7 +80,7 @@ class PlainWindowQuery(Generic[K, V]):
         return _values(self._query.all())
 
 
-# Any, because the user knows the kind of the store by its name.
+# Any, because only the user knows the kind of the store.
 def without_times(kind: StoreKind, query: Any) -> Any:
     """Convert a query so that it returns plain values; others are returned unchanged."""
     if kind is StoreKind.TIMESTAMPED_KEY_VALUE:
@@ -88,8 +88,8 @@ def without_times(kind: StoreKind, query: Any) -> Any:
     return PlainWindowQuery(query) if kind is StoreKind.TIMESTAMPED_WINDOW else query
 
 
-def _value(found: tuple[V, int] | None) -> V | None:
-    return None if found is None else found[0]
+def _value(entry: tuple[V, int] | None) -> V | None:
+    return None if entry is None else entry[0]
 
 
 def _values(entries: Iterable[tuple[T, tuple[V, int]]]) -> Iterator[tuple[T, V]]:

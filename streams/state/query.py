@@ -1,8 +1,8 @@
 """Queries: one read-only store over the partitions of several tasks; for any thread.
 
-A key is in one partition only, so each is searched until one has it; ranges are merged in the order
-of the serialised keys. A query sees what its task has written so far; if the task is closed during
-the query, it raises StoreNotReady.
+A key is in only one partition, so partitions are searched until one has it; ranges are merged in
+the order of the serialised keys. A query sees what its task has written so far; if the task is
+closed during the query, it raises StoreNotReady.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ K = TypeVar("K")
 R = TypeVar("R")
 T = TypeVar("T")
 
-# Any, because the user knows the types of the store.
+# Any, because only the user knows the types of the store.
 View = KeyValueReads[Any, Any] | WindowReads[Any, Any] | SessionReads[Any, Any]
 AnyView = View | VersionedReads[Any, Any]
 
@@ -37,11 +37,11 @@ class KeyValueQuery(Generic[K, R]):
         return _first(view.get(key) for view in self._views)
 
     def range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, R]]:
-        """Entries from `first` to `last`, both included; None is an open end."""
+        """Entries from `first` to `last`, both inclusive; None means unbounded."""
         return self._merged(lambda view: view.range(first, last))
 
     def reverse_range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, R]]:
-        """As `range`, in descending order."""
+        """Like `range`, in descending order."""
         return self._merged(lambda view: view.reverse_range(first, last), backwards=True)
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[K, R]]:
@@ -87,7 +87,7 @@ class WindowQuery(Generic[K, R]):
         return merge(*found, key=lambda entry: entry[0])
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, R]]:
-        """As `fetch`, newest first."""
+        """Like `fetch`, newest first."""
         found = [view.backward_fetch(key, from_ms, to_ms) for view in self._views]
         return merge(*found, key=lambda entry: entry[0], reverse=True)
 
@@ -124,7 +124,7 @@ class SessionQuery(Generic[K, R]):
     def find_sessions(
         self, key: K, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[K], R]]:
-        """Sessions of a key that end not before, and start not after, these times."""
+        """Sessions of a key that end and start within these limits, by end and then by start."""
         found = [view.find_sessions(key, earliest_end_ms, latest_start_ms) for view in self._views]
         return merge(*found, key=lambda entry: (entry[0].end_ms, entry[0].start_ms))
 
@@ -168,7 +168,7 @@ class VersionedQuery(Generic[K, R]):
         *,
         newest_first: bool = True,
     ) -> Iterator[VersionedRecord]:
-        """The versions that are valid at any time of a range."""
+        """The versions that are valid at some time in a range."""
         found = [
             view.versions(key, from_ms, to_ms, newest_first=newest_first) for view in self._views
         ]
@@ -180,7 +180,7 @@ class VersionedQuery(Generic[K, R]):
         return merge(*[view.all() for view in self._views], key=lambda entry: raw(entry[0]))
 
 
-# Any, because the user knows the kind of the store by its name.
+# Any, because only the user knows the kind of the store.
 def query(name: str, views: Sequence[AnyView]) -> Any:
     """One store over views of its partitions; raises StoreNotReady if there are none."""
     if not views:
@@ -200,5 +200,5 @@ def query(name: str, views: Sequence[AnyView]) -> Any:
     raise StoreNotFound(f'store "{name}" cannot be queried', hint="it is not a store of a task")
 
 
-def _first(found: Iterator[T | None]) -> T | None:
-    return next((value for value in found if value is not None), None)
+def _first(results: Iterator[T | None]) -> T | None:
+    return next((value for value in results if value is not None), None)

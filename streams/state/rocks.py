@@ -1,8 +1,8 @@
 """RocksDatabase: the persistent stores of one task in one RocksDB; only this module uses rocksdict.
 
-Each store is a column family with its name ("default" is in "store/default"); facts, which are
-changelog positions and observed times, are in the default one. A commit is one WriteBatch over all
-of them, so after a kill all stores and facts are those of one commit.
+Each store is a column family with its name ("default" is in "store/default"); the metadata
+(changelog positions and observed times) is in the default one. A commit is one WriteBatch over all
+of them, so after a kill all stores and the metadata are those of one commit.
 
 The write-ahead log is written but not synced: a commit survives the end of the process. After a
 failure of the machine, stores are restored from their changelogs. DatabaseFolder handles damage.
@@ -30,7 +30,7 @@ from rocksdict import (
 from broker import concurrency
 from broker.files import FileSystem
 from streams.errors import StoreError, StoreNotReady
-from streams.state.backing import Backing, Write, is_fact_of, scan_in_blocks
+from streams.state.backing import Backing, Write, is_metadata_of, scan_in_blocks
 from streams.state.database_folder import DatabaseFolder, closed
 
 CACHE_BYTES = 64 << 20
@@ -74,7 +74,7 @@ class RocksMemory:
         options.set_write_buffer_size(max(1 << 20, self._write_buffer_bytes // 4))
         options.set_compression_type(DBCompressionType.lz4())
         options.set_max_total_wal_size(2 * self._write_buffer_bytes)
-        # Rows and facts of all stores are flushed to files atomically.
+        # Rows and metadata of all stores are flushed to files atomically.
         options.set_atomic_flush(True)
         options.set_keep_log_file_num(2)
         options.set_max_log_file_size(1 << 20)
@@ -134,7 +134,7 @@ class RocksBacking:
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Rows from `first` up to, not including, `before`.
+        """Rows from `first` (inclusive) to `before` (exclusive).
 
         Rows are read in blocks: as long as an iterator of RocksDB is referenced, the database stays
         open and locked, even if it was closed.
@@ -192,11 +192,11 @@ def _check_end(
 ) -> None:
     """Raise if rows ended because of a read error: rocksdict's iterator does not raise."""
     at = family.iter()
-    place = rows[-1][0] if rows else start
-    if place is None:
+    last = rows[-1][0] if rows else start
+    if last is None:
         (at.seek_to_last if backwards else at.seek_to_first)()
     else:
-        (at.seek_for_prev if backwards else at.seek)(place)
+        (at.seek_for_prev if backwards else at.seek)(last)
     if rows and at.valid():
         (at.prev if backwards else at.next)()
     at.status()
@@ -239,7 +239,7 @@ class RocksDatabase:
         self._folder.delete_damaged()
         try:
             self._open(stores)
-            self._read_facts()  # without them no store can be opened
+            self._read_metadata()  # without them no store can be opened
         except Exception as error:  # rocksdict has no error class
             problem = str(error)
             self._folder.raise_unless_damage(error)
@@ -256,51 +256,52 @@ class RocksDatabase:
         _opened_in = os.getpid()
         path = str(self._path)
         self._files.make_folder(path)
-        is_there = self._files.modified_ns(str(self._path / "CURRENT")) is not None
-        present = Rdict.list_cf(path) if is_there else []
-        wanted = {_family_of(name): name for name in stores}
-        families = {name: self._memory.options() for name in {*wanted, *present} - {DEFAULT_FAMILY}}
+        exists = self._files.modified_ns(str(self._path / "CURRENT")) is not None
+        present = Rdict.list_cf(path) if exists else []
+        requested = {_family_of(name): name for name in stores}
+        others = {*requested, *present} - {DEFAULT_FAMILY}
+        families = {name: self._memory.options() for name in others}
         rows = self._rows = Rdict(path, self._memory.options(), families)
         self._handles = {
-            name: rows.get_column_family_handle(family) for family, name in wanted.items()
+            name: rows.get_column_family_handle(family) for family, name in requested.items()
         }
         self._backings = {
             name: RocksBacking(self, name, rows.get_column_family(family))
-            for family, name in wanted.items()
+            for family, name in requested.items()
         }
-        for family in sorted(set(present) - {*wanted, DEFAULT_FAMILY}):
-            self._delete_facts(_store_of(family))
+        for family in sorted(set(present) - {*requested, DEFAULT_FAMILY}):
+            self._delete_metadata(_store_of(family))
             rows.drop_column_family(family)
         if DEFAULT_FAMILY in stores and present and _family_of(DEFAULT_FAMILY) not in present:
-            self._delete_facts(DEFAULT_FAMILY)  # earlier versions stored its rows with the facts
+            self._delete_metadata(DEFAULT_FAMILY)  # earlier versions stored its rows there, too
 
-    def _delete_facts(self, store: str) -> None:
-        """Delete the facts of a store before its rows: rows without facts are never used.
+    def _delete_metadata(self, store: str) -> None:
+        """Delete the metadata of a store before its rows: rows without metadata are never used.
 
-        This must be durable before the rows are deleted: with facts but without rows, the store
-        would be taken for an empty one.
+        This must be durable before the rows are deleted: a store with metadata but without rows
+        would appear to be empty.
         """
         assert self._rows is not None
-        gone = {key: None for key in self.facts() if is_fact_of(key, store)}
-        self.write(Write(facts=dict(gone)))
+        deleted = {key: None for key in self.metadata() if is_metadata_of(key, store)}
+        self.write(Write(metadata=dict(deleted)))
         self._rows.flush()
 
     def backing(self, store: str) -> Backing:
         """The rows of a store."""
         return self._backings[store]
 
-    def facts(self) -> dict[bytes, bytes]:
-        """The facts that were written with the rows."""
+    def metadata(self) -> dict[bytes, bytes]:
+        """The metadata that was written with the rows."""
         try:
-            return self._read_facts()
+            return self._read_metadata()
         except Exception as error:  # rocksdict has no error class
-            raise self.failed(str(error), "facts") from error
+            raise self.failed(str(error), "metadata") from error
 
-    def _read_facts(self) -> dict[bytes, bytes]:
+    def _read_metadata(self) -> dict[bytes, bytes]:
         assert self._rows is not None
-        found = dict(cast("Iterator[tuple[bytes, bytes]]", self._rows.items()))
-        _check_end(self._rows, None, list(found.items())[-1:], backwards=False)
-        return found
+        metadata = dict(cast("Iterator[tuple[bytes, bytes]]", self._rows.items()))
+        _check_end(self._rows, None, list(metadata.items())[-1:], backwards=False)
+        return metadata
 
     def write(self, write: Write) -> None:
         """Apply all changes, or none."""
@@ -318,11 +319,11 @@ class RocksDatabase:
                     put(key, value, family)
         for name, before in write.expired.items():
             batch.delete_range(b"", before, self._handles[name])
-        for key, fact in write.facts.items():
-            if fact is None:
+        for key, value in write.metadata.items():
+            if value is None:
                 batch.delete(key)
             else:
-                put(key, fact)
+                put(key, value)
         if batch.is_empty():
             return
         try:
@@ -346,7 +347,7 @@ class RocksDatabase:
 
 
 def _family_of(store: str) -> str:
-    """The column family of a store; the one with the facts is not used for stores."""
+    """The column family of a store; the one with the metadata is not used for stores."""
     return f"{STORE_PREFIX}{store}" if store == DEFAULT_FAMILY else store
 
 

@@ -107,7 +107,7 @@ class RowGroups:
         """Called after a commit: rows are no longer dirty."""
         self._written = None
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the cache."""
         self.are_asked_for = False
         self._written = None
@@ -121,14 +121,14 @@ class RowGroups:
             self._buffer.limit_cache(self._bytes_max)
         start_ms = unpack_long(group)[0] * self._interval_ms
         before = pack_long(min(start_ms + self._interval_ms, TIME_MAX))
-        found = dict(self._committed.rows(group, pack_long(start_ms), before))
+        by_suffix = dict(self._committed.rows(group, pack_long(start_ms), before))
         for suffix in self._written_suffixes().get(group, ()):
             value = self._dirty[group + suffix]
             if value is None:
-                found.pop(suffix, None)
+                by_suffix.pop(suffix, None)
             else:
-                found[suffix] = value
-        rows = sorted(found.items())
+                by_suffix[suffix] = value
+        rows = sorted(by_suffix.items())
         size = GROUP_BYTES + len(group) + sum(_row_bytes(*row) for row in rows)
         if size > self._bytes_max // 2:
             self._groups[group] = None
@@ -152,19 +152,19 @@ class RowGroups:
             self._resize(group, _row_bytes(suffix, value))
             return
         index = bisect_left(rows, (suffix,))
-        is_there = index < len(rows) and rows[index][0] == suffix
-        if is_there:
+        exists = index < len(rows) and rows[index][0] == suffix
+        if exists:
             self._resize(group, -_row_bytes(*rows[index]))
         if value is None:
-            if is_there:
+            if exists:
                 del rows[index]
             return
-        rows[index : index + is_there] = [(suffix, value)]
+        rows[index : index + exists] = [(suffix, value)]
         self._resize(group, _row_bytes(suffix, value))
 
-    def _resize(self, group: bytes, more: int) -> None:
-        self._sizes[group] = self._sizes.get(group, 0) + more
-        self._bytes += more
+    def _resize(self, group: bytes, change: int) -> None:
+        self._sizes[group] = self._sizes.get(group, 0) + change
+        self._bytes += change
         while self._bytes > self._bytes_max and self._groups:
             oldest, _ = self._groups.popitem(last=False)
             self._bytes -= self._sizes.pop(oldest)

@@ -58,7 +58,7 @@ class SessionReads(Generic[K, V]):
     def find_sessions(
         self, key: K, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """Sessions of a key that end not before and start not after these times; by end, start."""
+        """Sessions of a key that end and start within these limits, by end and then by start."""
         raw = self.raw(key)
         expiry, decode = self._expiry, self._decode
         from_ms, to_ms = max(earliest_end_ms, expiry.earliest_ms), expiry.observed_ms
@@ -89,11 +89,11 @@ class SessionReads(Generic[K, V]):
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
         """All sessions, by key, end and start."""
         from_ms = self._expiry.earliest_ms
-        found = [
+        rows_of_segments = [
             self._segment_rows(segment, from_ms, TIME_MAX)
             for segment in self._expiry.segments(from_ms, TIME_MAX)
         ]
-        for row_key, data in merge(*found, key=lambda row: row[0]):
+        for row_key, data in merge(*rows_of_segments, key=lambda row: row[0]):
             yield self._windowed(row_key), self._decode(data)
 
     def raw(self, key: K) -> bytes:
@@ -121,7 +121,7 @@ class SessionStoreOfTask(SessionReads[K, V]):
         self._put = parts.row_groups.put
 
     def put(self, key: K, start_ms: int, end_ms: int, value: V | None) -> int:
-        """Set the value of a session; None removes. Returns bytes, or REFUSED."""
+        """Set the value of a session; None removes. Returns the size in bytes, or REFUSED."""
         raw = self.raw(key)
         data = self._codec.value_bytes(value)
         if not self._expiry.is_live(end_ms):

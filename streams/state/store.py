@@ -73,13 +73,13 @@ class ReadOnlyKeyValueStore(Protocol[K, VCo]):
         ...
 
     def range(self, first: K | None = None, last: K | None = None) -> Iterator[tuple[K, VCo]]:
-        """Entries from `first` to `last`, both included; None is an open end."""
+        """Entries from `first` to `last`, both inclusive; None means unbounded."""
         ...
 
     def reverse_range(
         self, first: K | None = None, last: K | None = None
     ) -> Iterator[tuple[K, VCo]]:
-        """As `range`, in descending order."""
+        """Like `range`, in descending order."""
         ...
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[K, VCo]]:
@@ -123,7 +123,7 @@ class TimestampedKeyValueStore(ReadOnlyKeyValueStore[K, tuple[V, int]], Protocol
     """A map of values with timestamps: reads return (value, timestamp_ms)."""
 
     def put(self, key: K, value: V | None, timestamp_ms: int) -> int:
-        """Set a value and its time; None deletes. Returns the bytes the entry takes."""
+        """Set a value and its time; None deletes. Returns the size of the entry in bytes."""
         ...
 
     def put_if_absent(self, key: K, value: V, timestamp_ms: int) -> tuple[V, int] | None:
@@ -136,10 +136,10 @@ class TimestampedKeyValueStore(ReadOnlyKeyValueStore[K, tuple[V, int]], Protocol
 
 
 class VersionedStore(Protocol[K, VContra]):
-    """A map that keeps older versions for `history_ms`."""
+    """A map that retains older versions for `history_ms`."""
 
     def put(self, key: K, value: VContra | None, timestamp_ms: int) -> int | None:
-        """Add a version (None deletes the key from then on); returns until when it is valid.
+        """Add a version (None deletes the key from then on); returns the end of its validity.
 
         LATEST if it is the latest version; None if it is older than the history and was refused.
         """
@@ -165,7 +165,7 @@ class VersionedStore(Protocol[K, VContra]):
         *,
         newest_first: bool = True,
     ) -> Iterator[VersionedRecord]:
-        """The versions that are valid at any time of a range."""
+        """The versions that are valid at some time in a range."""
         ...
 
     def all(self) -> Iterator[tuple[K, VersionedRecord]]:
@@ -177,7 +177,7 @@ class WindowStore(Protocol[K, V]):
     """Values by key and window start. With `retain_duplicates` a put adds, and None is ignored."""
 
     def put(self, key: K, value: V | None, start_ms: int) -> int:
-        """Set the value of a window; None deletes. Returns bytes, or REFUSED."""
+        """Set the value of a window; None deletes. Returns the size in bytes, or REFUSED."""
         ...
 
     def get(self, key: K, start_ms: int) -> V | None:
@@ -189,7 +189,7 @@ class WindowStore(Protocol[K, V]):
         ...
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
-        """As `fetch`, newest first."""
+        """Like `fetch`, newest first."""
         ...
 
     def fetch_keys(
@@ -211,7 +211,7 @@ class TimestampedWindowStore(Protocol[K, V]):
     """A WindowStore whose values have timestamps: reads return (value, timestamp_ms)."""
 
     def put(self, key: K, value: V | None, timestamp_ms: int, start_ms: int) -> int:
-        """Set value and time of a window; None deletes. Returns bytes, or REFUSED."""
+        """Set value and time of a window; None deletes. Returns the size in bytes, or REFUSED."""
         ...
 
     def get(self, key: K, start_ms: int) -> tuple[V, int] | None:
@@ -225,7 +225,7 @@ class TimestampedWindowStore(Protocol[K, V]):
     def backward_fetch(
         self, key: K, from_ms: int, to_ms: int
     ) -> Iterator[tuple[int, tuple[V, int]]]:
-        """As `fetch`, newest first."""
+        """Like `fetch`, newest first."""
         ...
 
     def fetch_keys(
@@ -247,7 +247,7 @@ class SessionStore(Protocol[K, V]):
     """Values by key and session. Ends and starts are inclusive."""
 
     def put(self, key: K, start_ms: int, end_ms: int, value: V | None) -> int:
-        """Set the value of a session; None removes. Returns bytes, or REFUSED."""
+        """Set the value of a session; None removes. Returns the size in bytes, or REFUSED."""
         ...
 
     def remove(self, key: K, start_ms: int, end_ms: int) -> None:
@@ -261,7 +261,7 @@ class SessionStore(Protocol[K, V]):
     def find_sessions(
         self, key: K, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[K], V]]:
-        """Sessions of a key that end not before and start not after these times; by end, start."""
+        """Sessions of a key that end and start within these limits, by end and then by start."""
         ...
 
     def fetch(self, key: K) -> Iterator[tuple[Windowed[K], V]]:

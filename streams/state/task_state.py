@@ -6,7 +6,7 @@
     discard()      returns to the last commit
     restore()      applies changelog records to a store
 
-Facts about a store, in the database of the task:
+Metadata of a store, in the database of the task:
 
     position/<store>  int64   the next changelog offset to restore from
     observed/<store>  int64, int32   the store's time, and the last sequence number of duplicates
@@ -20,7 +20,7 @@ from typing import Any, assert_never
 from broker.serde import Serde
 from streams.errors import StoreNotFound
 from streams.serdes import serde_or_default
-from streams.state.backing import Database, Databases, Write, fact_key
+from streams.state.backing import Database, Databases, Write, metadata_key
 from streams.state.changelog import changelog_name
 from streams.state.codec import StoreCodec
 from streams.state.expiry import NO_TIME, Expiry
@@ -46,7 +46,7 @@ _BY_TIME = frozenset({StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW, StoreKind.
 class TaskState:
     """The stores of one task. Only the task's thread uses it; other threads have views."""
 
-    def __init__(  # noqa: PLR0913 - what stores must be given
+    def __init__(  # noqa: PLR0913 - its dependencies
         self,
         specs: Sequence[StoreSpec],
         *,
@@ -81,11 +81,11 @@ class TaskState:
 
         try:
             for database, names in self._databases:
-                facts = database.facts()
+                metadata = database.metadata()
                 for name in names:
                     spec = self._specs[name]
                     parts = self._parts(spec, database, codec_of(spec), cache_bytes)
-                    self._load(parts, facts, database)
+                    self._load(parts, metadata, database)
                     self._stores[name] = _open(parts)
         except BaseException:
             self.close()  # otherwise they would stay locked
@@ -99,7 +99,7 @@ class TaskState:
         groups = _groups(spec, buffer, expiry, cache_bytes // 2)
         return StoreParts(spec, codec, buffer, groups, expiry, self.record_time)
 
-    # Any, because the caller knows the kind of the store by its name.
+    # Any, because only the caller knows the kind of the store.
     def store(self, name: str) -> Any:
         """An open store."""
         return self._open_store(name)
@@ -119,14 +119,14 @@ class TaskState:
 
     def changes(self) -> list[tuple[str, list[ChangelogRow]]]:
         """Records for the changelogs since the last commit; unlogged stores have none."""
-        found: list[tuple[str, list[ChangelogRow]]] = []
+        changes: list[tuple[str, list[ChangelogRow]]] = []
         for name, store in self._stores.items():
             store.before_commit()
             if store.parts.spec.logging:
                 rows = store.changes()
                 if rows:
-                    found.append((name, rows))
-        return found
+                    changes.append((name, rows))
+        return changes
 
     def commit(self, positions: Mapping[str, int]) -> None:
         """Write everything since the last commit, and the next changelog offsets, atomically."""
@@ -141,7 +141,7 @@ class TaskState:
             parts.buffer.discard()
             parts.expiry.discard()
             if parts.groups is not None:
-                parts.groups.forget()
+                parts.groups.clear()
             store.discarded()
 
     def position(self, store: str) -> int | None:
@@ -186,13 +186,13 @@ class TaskState:
             database.close()
 
     def _open_store(self, name: str) -> OpenStore:
-        found = self._stores.get(name)
-        if found is None:
+        store = self._stores.get(name)
+        if store is None:
             raise StoreNotFound(
                 f'there is no store "{name}"',
                 hint=f"stores of this task: {', '.join(sorted(self._stores)) or 'none'}",
             )
-        return found
+        return store
 
     def _write(
         self, database: Database, names: Sequence[str], positions: Mapping[str, int]
@@ -202,9 +202,9 @@ class TaskState:
             parts = self._stores[name].parts
             if parts.buffer.dirty:
                 write.rows[name] = parts.buffer.dirty
-                write.facts[fact_key("observed", name)] = parts.expiry.facts()
+                write.metadata[metadata_key("observed", name)] = parts.expiry.metadata()
             if name in positions:
-                write.facts[fact_key("position", name)] = pack_long(positions[name])
+                write.metadata[metadata_key("position", name)] = pack_long(positions[name])
             if parts.groups is not None:
                 expired = parts.expiry.expired_before()
                 if expired is not None:
@@ -219,26 +219,26 @@ class TaskState:
                 parts.groups.committed()
             store.committed()
 
-    def _load(self, parts: StoreParts, facts: Mapping[bytes, bytes], database: Database) -> None:
+    def _load(self, parts: StoreParts, metadata: Mapping[bytes, bytes], database: Database) -> None:
         """Load the state of the last commit, unless the store had another shape."""
         name = parts.spec.name
         shape = f"{parts.spec.kind.value} {parts.expiry.interval_ms}".encode()
-        if facts.get(fact_key("shape", name)) != shape:
-            # A new store, or one without facts, whose rows may be of any commit.
+        if metadata.get(metadata_key("shape", name)) != shape:
+            # A new store, or one without metadata, whose rows may be of any commit.
             empty = dict.fromkeys((key for key, _ in parts.buffer.scan(None, None)), None)
-            new_facts: dict[bytes, bytes | None] = {
-                fact_key("shape", name): shape,
-                fact_key("observed", name): None,
-                fact_key("position", name): None,
+            new_metadata: dict[bytes, bytes | None] = {
+                metadata_key("shape", name): shape,
+                metadata_key("observed", name): None,
+                metadata_key("position", name): None,
             }
-            database.write(Write(rows={name: empty}, facts=new_facts))
+            database.write(Write(rows={name: empty}, metadata=new_metadata))
             parts.buffer.on_disk(NO_TIME)
             return
-        observed = facts.get(fact_key("observed", name))
+        observed = metadata.get(metadata_key("observed", name))
         if observed is not None:
             parts.expiry.load(observed)
         parts.buffer.on_disk(NO_TIME if observed is None else parts.latest_ms)
-        position = facts.get(fact_key("position", name))
+        position = metadata.get(metadata_key("position", name))
         if position is not None:
             self._positions[name] = unpack_long(position)[0]
 

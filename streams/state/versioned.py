@@ -8,7 +8,7 @@ is valid from and to the same time: it marks the deletion, and expires like othe
     put a@10, b@20, delete@30     latest: none
                                   rows:   [10, 20) a   [20, 30) b   [30, 30) deleted
 
-Versions of a key have no gaps between them, so the version of a time is the one with the smallest
+Versions of a key have no gaps between them, so the version at a time is the one with the smallest
 valid_to after it.
 """
 
@@ -83,10 +83,10 @@ class _VersionRows:
             return latest
         if timestamp_ms < self.expiry.observed_ms - self.expiry.retention_ms:
             return None
-        found = next(self.older(raw, timestamp_ms + 1), None)
-        if found is None or found.valid_from_ms > timestamp_ms or found.data is None:
+        version = next(self.older(raw, timestamp_ms + 1), None)
+        if version is None or version.valid_from_ms > timestamp_ms or version.data is None:
             return None
-        return found
+        return version
 
 
 class VersionedReads(Generic[K, V]):
@@ -112,18 +112,18 @@ class VersionedReads(Generic[K, V]):
         *,
         newest_first: bool = True,
     ) -> Iterator[VersionedRecord]:
-        """The versions that are valid at any time of a range, both ends included; no deletions."""
+        """The versions valid at some time in a range, both ends inclusive; without deletions."""
         raw = self.raw(key)
         first_ms = 0 if from_ms is None else max(0, from_ms)
         last_ms = TIME_MAX if to_ms is None else to_ms
         expiry = self._versions.expiry
-        found: list[_Version] = []
+        versions: list[_Version] = []
         if last_ms >= expiry.observed_ms - expiry.retention_ms:
-            found.extend(self._versions.older(raw, first_ms + 1))
+            versions.extend(self._versions.older(raw, first_ms + 1))
         latest = self._versions.latest(raw)
         if latest is not None:
-            found.append(latest)
-        for version in reversed(found) if newest_first else found:
+            versions.append(latest)
+        for version in reversed(versions) if newest_first else versions:
             record = self._record(version)
             if record is not None and version.valid_from_ms <= last_ms:
                 yield record
@@ -149,7 +149,7 @@ class VersionedReads(Generic[K, V]):
 
 
 class VersionedStoreOfTask(VersionedReads[K, V]):
-    """A map that keeps older versions."""
+    """A map that retains older versions."""
 
     def __init__(self, parts: StoreParts) -> None:
         super().__init__(parts, parts.buffer, parts.row_groups)
@@ -158,7 +158,7 @@ class VersionedStoreOfTask(VersionedReads[K, V]):
         self._changes: dict[tuple[bytes, int], bytes | None] = {}
 
     def put(self, key: K, value: V | None, timestamp_ms: int) -> int | None:
-        """Add a version; returns until when it is valid, LATEST, or None if it is too late."""
+        """Add a version; returns the end of its validity, LATEST, or None if it is too late."""
         raw = self.raw(key)
         data = self._codec.value_bytes(value)
         valid_to_ms = self._put(raw, data, timestamp_ms)

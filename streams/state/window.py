@@ -45,7 +45,7 @@ R = TypeVar("R")  # the result of reads: V, or (V, timestamp_ms)
 # Any, because only the user knows the types of a store's keys and values.
 _Get = Callable[[Any, int], tuple[Any, int] | None]
 _Put = Callable[[Any, Any, int, int], int]
-_UNCHANGING = frozenset({str, bytes, int})  # types of keys that cannot change in place
+_IMMUTABLE = frozenset({str, bytes, int})  # types of keys that cannot change in place
 
 
 class WindowReads(Generic[K, R]):
@@ -81,7 +81,7 @@ class WindowReads(Generic[K, R]):
         return self._fetch(self.raw(key), from_ms, to_ms, backwards=False)
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, R]]:
-        """As `fetch`, newest first."""
+        """Like `fetch`, newest first."""
         return self._fetch(self.raw(key), from_ms, to_ms, backwards=True)
 
     def fetch_keys(
@@ -91,11 +91,11 @@ class WindowReads(Generic[K, R]):
         from_ms, to_ms = self._visible(from_ms, to_ms)
         first_raw = None if first is None else self.raw(first)
         last_raw = None if last is None else self.raw(last)
-        found = [
+        rows_of_segments = [
             self._segment_rows(segment, first_raw, last_raw, from_ms, to_ms)
             for segment in self._expiry.segments(from_ms, to_ms)
         ]
-        for key_raw, data in merge(*found, key=lambda row: row[0]):
+        for key_raw, data in merge(*rows_of_segments, key=lambda row: row[0]):
             yield self._windowed(key_raw), self._decode(data)
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[K], R]]:
@@ -209,7 +209,7 @@ class PlainWindowStore(WindowReads[K, V]):
         self.restore = self._window_rows.restore
 
     def put(self, key: K, value: V | None, start_ms: int) -> int:
-        """Set the value of a window; None deletes. Returns bytes, or REFUSED."""
+        """Set the value of a window; None deletes. Returns the size in bytes, or REFUSED."""
         raw = self.raw(key)
         data = self._raw_value(value)
         sequence = 0
@@ -317,7 +317,7 @@ def _open_get(parts: StoreParts, last: _LastRow) -> _Get:
             row = last.prefix + encode_key(key) + last.suffix  # type: ignore[operator]
         except Exception:  # the serde raises a better error
             row = last.of(key, start_ms)
-        last.key = key if type(key) in _UNCHANGING else ABSENT
+        last.key = key if type(key) in _IMMUTABLE else ABSENT
         last.row = row
         data = find(row, ABSENT)
         if data is ABSENT:
@@ -338,7 +338,7 @@ def _open_put(parts: StoreParts, last: _LastRow) -> _Put:
     encode_value, put_row, is_live = codec.encode_value, parts.buffer.put, expiry.is_live
 
     def put(key: object, value: object, timestamp_ms: int, start_ms: int) -> int:
-        """Set value and time of a window; None deletes. Returns bytes, or REFUSED."""
+        """Set value and time of a window; None deletes. Returns the size in bytes, or REFUSED."""
         data = None
         if value is not None:
             try:

@@ -27,7 +27,7 @@ _NOTHING: tuple[Row, ...] = ()
 
 
 class Reads(Protocol):
-    """Rows as bytes, as a store reads them."""
+    """The interface through which a store reads its rows, as bytes."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
@@ -36,7 +36,7 @@ class Reads(Protocol):
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[Row]:
-        """Rows from `first` up to, not including, `before`; None is an open end."""
+        """Rows from `first` (inclusive) to `before` (exclusive); None means unbounded."""
         ...
 
     def count(self) -> int:
@@ -98,10 +98,10 @@ class WriteBuffer:
             return value  # type: ignore[return-value]  # mypy does not narrow by identity
         if time_ms > clean.missing_until_ms:
             return None
-        found = self._backing.get(key)
-        if found is not None:  # a missing row is usually written next
-            clean.keep(key, found)
-        return found
+        row = self._backing.get(key)
+        if row is not None:  # a missing row is usually written next
+            clean.keep(key, row)
+        return row
 
     def put(self, key: bytes, value: bytes | None) -> None:
         """Set the value of a key; None deletes it."""
@@ -120,7 +120,7 @@ class WriteBuffer:
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[Row]:
-        """Rows from `first` up to, not including, `before`, as they are now.
+        """A snapshot of the rows from `first` (inclusive) to `before` (exclusive).
 
         Writes during the iteration do not change its results.
         """
@@ -196,7 +196,7 @@ class ConcurrentReads:
     def scan(
         self, first: bytes | None, before: bytes | None, *, backwards: bool = False
     ) -> Iterator[Row]:
-        """Rows from `first` up to, not including, `before`."""
+        """Rows from `first` (inclusive) to `before` (exclusive)."""
         # dict.copy is atomic.
         written = sorted(
             (

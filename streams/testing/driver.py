@@ -168,7 +168,7 @@ class TopologyTestDriver:
         self._run_to_idle()
 
     def restart(self) -> None:
-        """Close all tasks without a commit, and open them from the last one.
+        """Close all tasks without a commit, and reopen them at the last commit.
 
         Stores in memory are rebuilt from their changelogs; in a directory they are opened again.
         Records after the last commit are processed again.
@@ -223,15 +223,15 @@ class TopologyTestDriver:
         self, name: str, *, partition: int | None = None
     ) -> TimestampedKeyValueStore[Any, Any]:
         """The store of a table: values with their timestamps."""
-        found = self._store_of(name, partition, (StoreKind.TIMESTAMPED_KEY_VALUE,))
-        return cast("TimestampedKeyValueStore[Any, Any]", found)
+        store = self._store_of(name, partition, (StoreKind.TIMESTAMPED_KEY_VALUE,))
+        return cast("TimestampedKeyValueStore[Any, Any]", store)
 
     def get_versioned_store(
         self, name: str, *, partition: int | None = None
     ) -> VersionedStore[Any, Any]:
         """The store of a versioned table."""
-        found = self._store_of(name, partition, (StoreKind.VERSIONED,))
-        return cast("VersionedStore[Any, Any]", found)
+        store = self._store_of(name, partition, (StoreKind.VERSIONED,))
+        return cast("VersionedStore[Any, Any]", store)
 
     def get_window_store(self, name: str, *, partition: int | None = None) -> WindowStore[Any, Any]:
         """A window store without timestamps."""
@@ -241,15 +241,15 @@ class TopologyTestDriver:
         self, name: str, *, partition: int | None = None
     ) -> TimestampedWindowStore[Any, Any]:
         """The store of a windowed table: values with their timestamps."""
-        found = self._store_of(name, partition, (StoreKind.TIMESTAMPED_WINDOW,))
-        return cast("TimestampedWindowStore[Any, Any]", found)
+        store = self._store_of(name, partition, (StoreKind.TIMESTAMPED_WINDOW,))
+        return cast("TimestampedWindowStore[Any, Any]", store)
 
     def get_session_store(
         self, name: str, *, partition: int | None = None
     ) -> SessionStore[Any, Any]:
         """The store of a session-windowed table."""
-        found = self._store_of(name, partition, (StoreKind.SESSION,))
-        return cast("SessionStore[Any, Any]", found)
+        store = self._store_of(name, partition, (StoreKind.SESSION,))
+        return cast("SessionStore[Any, Any]", store)
 
     def get_state_stores(self, name: str) -> list[Any]:
         """The store of every partition, in order."""
@@ -265,8 +265,8 @@ class TopologyTestDriver:
         return sum(
             value
             for metrics in self._metrics.values()
-            for found, at, value in metrics.items()
-            if found == name and node in (None, at)
+            for counter, at, value in metrics.items()
+            if counter == name and node in (None, at)
         )
 
     @property
@@ -293,7 +293,7 @@ class TopologyTestDriver:
         if kind not in kinds:
             raise StoreError(
                 f'store "{name}" is a {kind.value} store',
-                hint=f"it is not {' or '.join(found.value for found in kinds)}; "
+                hint=f"it is not {' or '.join(each.value for each in kinds)}; "
                 f"use get_state_store, or the method for its kind",
             )
         return store
@@ -307,10 +307,10 @@ class TopologyTestDriver:
         self._check_open()
         self._route()
         while True:
-            found = self._next_task()
-            if found is None:
+            next_task = self._next_task()
+            if next_task is None:
                 return
-            task_id, task = found
+            task_id, task = next_task
             try:
                 task.process(1)
                 if self._commits_each:
@@ -507,14 +507,14 @@ class TopologyTestDriver:
         )
 
     def _serdes(self, key: Typed[K] | None, value: Typed[V] | None) -> tuple[Serde[K], Serde[V]]:
-        found = [
+        serdes = [
             serde_or_default(None if given is None else serde_of(given), default)
             for given, default in (
                 (key, self.config.default_key_serde),
                 (value, self.config.default_value_serde),
             )
         ]
-        return cast("tuple[Serde[K], Serde[V]]", tuple(found))
+        return cast("tuple[Serde[K], Serde[V]]", tuple(serdes))
 
     def _check_open(self) -> None:
         if self._closed:

@@ -84,8 +84,8 @@ def interleaved(draw: st.DrawFn, *inputs: Sequence[T]) -> list[tuple[int, T]]:
     The order within an input does not change, as for records of topics or partitions.
     """
     waiting = [list(items) for items in inputs]
-    found: list[tuple[int, T]] = []
+    merged: list[tuple[int, T]] = []
     while any(waiting):
         number = draw(st.sampled_from([n for n, items in enumerate(waiting) if items]))
-        found.append((number, waiting[number].pop(0)))
-    return found
+        merged.append((number, waiting[number].pop(0)))
+    return merged

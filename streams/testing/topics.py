@@ -34,7 +34,6 @@ class TestInputTopic(Generic[K, V]):
         start_timestamp: int,
         auto_advance: Duration,
     ) -> None:
-        """Called by `TopologyTestDriver.create_input_topic`."""
         self.name = name
         self._pipe = pipe
         self._key_serde, self._value_serde = serdes
@@ -139,7 +138,6 @@ class TestOutputTopic(Generic[K, V]):
         log: Callable[[], Sequence[LoggedRecord]],
         serdes: tuple[Serde[K], Serde[V]],
     ) -> None:
-        """Called by `TopologyTestDriver.create_output_topic`; starts with the first record."""
         self.name = name
         self._log = log
         self._key_serde, self._value_serde = serdes

@@ -118,7 +118,7 @@ def test_settings_are_shown_and_changed(shell: Shell, users: str) -> None:
 
 def test_connectors_and_tasks_are_restarted(shell: Shell, users: str) -> None:
     wait_until(lambda: len(shell.client.status(users)["tasks"]) == 1, "a task")
-    assert "restarts" in shell.run("restart", users, "--tasks")
+    assert "is restarting" in shell.run("restart", users, "--tasks")
     shell.wait_for(users, "RUNNING")
     wait_until(lambda: len(shell.client.status(users)["tasks"]) == 1, "a task")
     assert shell.json("restart", users, "--task", "0") == {"ok": True, "name": users, "task": 0}

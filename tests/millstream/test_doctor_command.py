@@ -49,8 +49,8 @@ def test_the_owner_of_a_port_is_reported(tmp_path: Path) -> None:
     [
         ('openjdk version "17.0.2" 2022-01-18', OK, "17 at java"),
         ('java version "1.8.0_301"', WARNING, "8 at java"),
-        ("no such thing", WARNING, 'java says "no such thing"'),
-        ("", WARNING, 'java says "nothing"'),
+        ("no such thing", WARNING, 'java printed "no such thing"'),
+        ("", WARNING, 'java printed "nothing"'),
     ],
 )
 def test_the_version_of_java_is_understood(output: str, state: str, found: str) -> None:

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from broker.errors import ConfigError
 from millstream.__main__ import command_line
 from millstream.commands.options import BOOTSTRAP, platform_address
-from millstream.settings import KEYS, PORTS, PlatformSettings, load_settings, of_services
+from millstream.settings import KEYS, PORTS, PlatformSettings, load_settings, settings_by_service
 from tests.support.tidy import ROOT
 
 
@@ -40,7 +40,7 @@ def test_settings_of_services_are_merged_by_name() -> None:
         '[broker]\n"log.retention.hours" = 1\nlog.segment.bytes = 2\n[sql]\n"a.b" = true\n'
     )
     environment = {"MILLSTREAM_BROKER_LOG_SEGMENT_BYTES": "3", "MILLSTREAM_CONNECT_GROUP_ID": "g"}
-    flags = of_services({"broker.num.partitions": "4"})
+    flags = settings_by_service({"broker.num.partitions": "4"})
     settings = load_settings(flags, environment=environment)
     assert settings.broker == {
         "log.retention.hours": "1",
@@ -83,8 +83,8 @@ def test_variables_of_single_commands_are_left_to_them() -> None:
 @pytest.mark.parametrize(
     ("text", "what", "where"),
     [
-        ("prot-base = 1", 'setting "prot-base" is not known', 'did you mean "port-base"?'),
-        ("colour = 1", 'setting "colour" is not known', "the settings are host, data-dir"),
+        ("prot-base = 1", 'unknown setting "prot-base"', 'did you mean "port-base"?'),
+        ("colour = 1", 'unknown setting "colour"', "the settings are host, data-dir"),
         ("broker = 1", '"broker" is not a table', "[broker]"),
         ("sql-port = 70000", '"sql-port" is "70000"', "a port must be between 0 and 65535"),
         ("=", "cannot read the settings", "the file must be valid TOML"),
@@ -108,7 +108,7 @@ def test_an_unknown_variable_is_named() -> None:
 
 def test_an_unknown_service_is_named() -> None:
     with pytest.raises(ConfigError, match=r'"console\.a" is not a setting of a service'):
-        of_services({"console.a": "1"})
+        settings_by_service({"console.a": "1"})
 
 
 def test_a_file_that_is_named_must_be_there() -> None:

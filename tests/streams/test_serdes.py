@@ -53,7 +53,7 @@ def test_a_serde_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize("given_type", [set, StringSerde, 5, "str", None])
 def test_what_is_no_serde_is_refused(given_type: object) -> None:
-    with pytest.raises(TopologyError, match="give a Serde object"):
+    with pytest.raises(TopologyError, match="pass a Serde object"):
         serde_of(given_type)
 
 
@@ -102,7 +102,7 @@ def test_json_that_is_no_such_object_is_an_error(data: bytes) -> None:
 
 
 def test_another_object_is_refused() -> None:
-    with pytest.raises(SerdeError, match="cannot encode as Item: dict"):
+    with pytest.raises(SerdeError, match="cannot encode as Item: the value is a dict"):
         serde_of(Item).serialize("t", {"name": "x"})
 
 

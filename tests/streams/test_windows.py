@@ -59,7 +59,7 @@ def test_durations_are_milliseconds_or_timedelta() -> None:
 
 @pytest.mark.parametrize("wrong", [1.5, True, "10", None])
 def test_what_is_no_duration_is_refused(wrong: object) -> None:
-    with pytest.raises(TopologyError, match="give milliseconds as an int, or a timedelta"):
+    with pytest.raises(TopologyError, match="pass milliseconds as an int, or a timedelta"):
         milliseconds(wrong)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The message table: every request and response we speak, by API."""
+"""The message table: every supported request and response, by API."""
 
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import (

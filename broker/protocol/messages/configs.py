@@ -1,4 +1,4 @@
-"""Settings of topics and brokers, and what the log directories hold."""
+"""Settings of topics and brokers, and log directories."""
 
 from broker.protocol import wire
 from broker.protocol.api_keys import ApiKey

@@ -1,4 +1,4 @@
-"""What consumers of a group tell each other: subscriptions and assignments."""
+"""Messages between the consumers of a group: subscriptions and assignments."""
 
 from broker.protocol import wire
 

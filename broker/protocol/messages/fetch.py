@@ -1,4 +1,4 @@
-"""Fetch requests and the offset look-ups beside them."""
+"""Fetch requests, and lookups of offsets."""
 
 from broker.model import Records
 from broker.protocol import wire

@@ -1,4 +1,4 @@
-"""Records of __consumer_offsets; an int16 version (keys: the kind) stands before each."""
+"""Records of __consumer_offsets; each begins with an int16 version (keys: with the kind)."""
 
 from broker.protocol import wire
 

@@ -1,4 +1,4 @@
-"""What the cluster is: versions, brokers, topics, coordinators."""
+"""Metadata of the cluster: versions, brokers, topics, coordinators."""
 
 from broker.protocol import wire
 from broker.protocol.api_keys import ApiKey

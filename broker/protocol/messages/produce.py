@@ -1,4 +1,4 @@
-"""Produce requests: batches in, offsets out."""
+"""Produce requests."""
 
 from broker.model import Records
 from broker.protocol import wire

@@ -1,4 +1,4 @@
-"""Records of __transaction_state; an int16 version stands before each."""
+"""Records of __transaction_state; each begins with an int16 version."""
 
 from broker.protocol import wire
 

@@ -1,4 +1,4 @@
-"""The registry over HTTP, as Confluent's clients expect it."""
+"""The registry's REST API, as Confluent's clients expect it."""
 
 from broker.registry.rest.application import RegistryApplication, registry_application
 

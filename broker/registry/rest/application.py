@@ -28,7 +28,7 @@ RegistryApplication = RestApplication[Registry, RegistryRequest]
 
 
 def registry_application(registry: Registry, *, cluster_id: str = "") -> RegistryApplication:
-    """The application; the cluster id is returned by the endpoint that says where schemas are."""
+    """The application; the cluster id is returned by /v1/metadata/id."""
     counts = RequestCounts()
     routes = (
         *subjects.ROUTES,

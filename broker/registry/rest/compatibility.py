@@ -1,4 +1,4 @@
-"""/compatibility: whether a schema could follow those that are there."""
+"""/compatibility: whether a schema is compatible with registered ones."""
 
 from broker.errors import RegistryError
 from broker.registry.refusals import version_not_found
@@ -15,7 +15,7 @@ def _with_version(registry: Registry, request: RegistryRequest) -> Json:
     try:
         return _verdict(request, _differences(registry, request, version))
     except RegistryError as error:
-        # A subject without versions takes any schema as its latest, and has no other version.
+        # A subject without versions accepts any schema as its latest, and has no other version.
         if error.code != SUBJECT_NOT_FOUND:
             raise
         if version != LATEST:

@@ -1,11 +1,12 @@
-"""/contexts/{context}/...: any path, spoken within a context.
+"""/contexts/{context}/...: any path, within a context.
 
     /contexts/.ctx/subjects/orders/versions   ->  /subjects/:.ctx:orders/versions
     /contexts/.ctx/config                     ->  /config/:.ctx:
     /contexts/.ctx/schemas/ids/7              ->  /schemas/ids/7?subject=:.ctx:
     /contexts/.ctx/subjects                   ->  /subjects?subjectPrefix=:.ctx:
 
-A subject that names its context already keeps it. Paths stay encoded: subjects may have slashes.
+A subject that already names a context is not changed. Paths stay encoded: subjects may contain
+slashes.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ QUALIFIED = (":.", ALL_CONTEXTS)
 
 
 def within_context(path: str, query: Query) -> tuple[str, Query]:
-    """The path and the query that mean the same without a context in front."""
+    """The equivalent path and query without a context prefix."""
     _, first, *rest = path.split("/") if path.startswith("/") else ("", "")
     if first != "contexts" or not rest:
         return path, query

@@ -1,4 +1,4 @@
-"""The `format` parameter: the text of a schema in another form."""
+"""The `format` parameter: the schema text in another format."""
 
 from broker.errors import RegistryError
 from broker.registry.registry import Registry
@@ -6,7 +6,7 @@ from broker.registry.values import StoredSchema
 
 
 def text_in(registry: Registry, stored: StoredSchema, form: str) -> str:
-    """A schema's text in a form: "resolved", "serialized"; none is the text as registered."""
+    """A schema's text in a format: "resolved", "serialized"; none is the registered text."""
     if not form:
         return stored.schema.text
     try:

@@ -1,8 +1,8 @@
-"""RegistryRequest: one request, its parts read and bounded.
+"""RegistryRequest: one request, whose parts are parsed and validated.
 
-Invalid numbers in a path or a query make the URL unknown (404), a body that is not JSON of the
-right shape is a bad request (400), a missing one cannot be processed (422): as Confluent's server
-has it. A boolean is true for "true" in any case and false for everything else.
+Invalid numbers in a path or a query make the URL unknown (404), a body that is not valid JSON is a
+bad request (400), a missing one cannot be processed (422), as in Confluent's server. A boolean is
+true for "true" in any case and false for everything else.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ INT_MAX = 2**31 - 1
 DEPTH_MAX = 64
 NO_LIMIT = -1
 BODY_BYTES_MAX = 10 * 1024 * 1024
-# A body without a type counts as one of bytes; both are read as JSON.
+# A body without a type is treated as bytes; both are parsed as JSON.
 JSON_BODY = Body(BODY_BYTES_MAX, frozenset({*MEDIA_TYPES, "application/octet-stream", ""}))
 
 
@@ -48,7 +48,7 @@ class RegistryRequest(RestRequest):
 
     @property
     def subject(self) -> str:
-        """The subject in the path, decoded; there may be slashes in it."""
+        """The subject in the path, decoded; it may contain slashes."""
         return self.variable("subject")
 
     @property
@@ -78,29 +78,29 @@ class RegistryRequest(RestRequest):
 
     @property
     def deleted(self) -> bool:
-        """Whether softly deleted versions count; some clients have another name for it."""
+        """Whether soft deleted versions are included; some clients use another name."""
         return self.flag("deleted") or self.flag("lookupDeletedSchema")
 
     @property
     def within(self) -> str | None:
-        """The subject of the query, which says where to look."""
+        """The subject of the query, which determines where to search."""
         return self.text("subject") or None
 
     @property
     def offset(self) -> int:
-        """How many results to leave out; none if negative."""
+        """The number of results to skip; none if negative."""
         return max(self.number("offset", 0), 0)
 
     @property
     def limit(self) -> int:
-        """How many results to give; all unless it is more than none."""
+        """The maximum number of results; no limit unless it is positive."""
         limit = self.number("limit", NO_LIMIT)
         return limit if limit > 0 else NO_LIMIT
 
     # --- body -------------------------------------------------------------------------------
 
     def content(self) -> JsonObject:
-        """The body as a JSON object of bounded depth."""
+        """The body as a JSON object of limited depth."""
         if not self.body:
             raise InvalidJson(is_null=True)
         found = self.json_object()
@@ -109,7 +109,7 @@ class RegistryRequest(RestRequest):
         return found
 
     def schema_request(self) -> SchemaRequest:
-        """The body as a schema with what belongs to it."""
+        """The body as a schema with its other fields."""
         content = self.content()
         text = _optional(content, "schema", str)
         kind = _optional(content, "schemaType", str) or SchemaKind.AVRO.value
@@ -120,7 +120,7 @@ class RegistryRequest(RestRequest):
         schema_id = _optional(content, "id", int)
         return SchemaRequest(
             Schema(text, SchemaKind(kind), _references(content)),
-            # Clients that speak of no id send -1, those that speak of no version 0.
+            # Clients without an id send -1, those without a version 0.
             schema_id=None if schema_id is None or schema_id < 0 else schema_id,
             version=_optional(content, "version", int) or None,
             metadata=_optional(content, "metadata", dict),
@@ -132,13 +132,13 @@ RegistryRoute = Route[Registry, RegistryRequest]
 
 
 def always(request: RegistryRequest) -> bool:
-    """For a handler that only looks something up: it is called at once, not in a thread."""
+    """For a handler that only looks something up: it is called directly, not in a thread."""
     del request
     return True
 
 
 def unless_formatted(request: RegistryRequest) -> bool:
-    """For one that looks a schema up, and parses it only to give it another form."""
+    """For one that looks up a schema, and parses it only to convert it to another format."""
     return not request.text("format")
 
 
@@ -158,7 +158,7 @@ def _references(content: JsonObject) -> tuple[Reference, ...]:
 
 
 def _optional(content: JsonObject, name: str, kind: type[T]) -> T | None:
-    """A field of the body, if it is there and not null."""
+    """A field of the body, or None if it is missing or null."""
     value = content.get(name)
     if value is None:
         return None
@@ -182,7 +182,7 @@ def _wrong(what: str, kind: str) -> RegistryError:
 
 
 def _int(text: str) -> int | None:
-    """A number of 32 bits, or None; no spaces, no underscores."""
+    """A 32-bit number, or None; spaces and underscores are not allowed."""
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 10:
         return None
@@ -191,7 +191,7 @@ def _int(text: str) -> int | None:
 
 
 def _deeper_than(value: Json, depth: int) -> bool:
-    """Whether objects and lists are nested deeper; a loop, for the nesting is what is feared."""
+    """Whether objects and lists are nested deeper; a loop, to avoid deep recursion."""
     level = [value]
     for _ in range(depth):
         level = [

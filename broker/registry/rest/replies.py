@@ -1,4 +1,4 @@
-"""What is replied: the objects of the interface, and errors with their codes."""
+"""The responses: JSON objects of the API, and errors with their codes."""
 
 import logging
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def _invalid_body(error: InvalidJson) -> tuple[int, str]:
 
 
 def described(stored: StoredSchema, text: str | None = None) -> dict[str, Json]:
-    """A version of a subject; `text` is the schema in another form."""
+    """A version of a subject; `text` is the schema in another format."""
     return {
         "subject": stored.subject,
         "version": stored.version,
@@ -68,7 +68,7 @@ def described(stored: StoredSchema, text: str | None = None) -> dict[str, Json]:
 
 
 def registered(stored: StoredSchema, text: str | None) -> dict[str, Json]:
-    """What a registration is answered with; `text` is the schema in another form."""
+    """The response to a registration; `text` is the schema in another format."""
     return {
         "id": stored.schema_id,
         "version": stored.version,
@@ -78,12 +78,12 @@ def registered(stored: StoredSchema, text: str | None) -> dict[str, Json]:
 
 
 def schema_alone(stored: StoredSchema, text: str | None = None) -> dict[str, Json]:
-    """A schema without a place: by id or GUID."""
+    """A schema without a subject: by id or GUID."""
     return {"guid": stored.guid, **_contents(stored, text)}
 
 
 def _contents(stored: StoredSchema, text: str | None) -> dict[str, Json]:
-    """The parts that are left out when they say nothing."""
+    """Optional parts, which are omitted if they are empty."""
     schema = stored.schema
     found: dict[str, Json] = {}
     if schema.kind is not SchemaKind.AVRO:
@@ -105,6 +105,6 @@ def _references(references: Sequence[Reference]) -> list[dict[str, Json]]:
 
 
 def configured(config: SubjectConfig) -> dict[str, Json]:
-    """A configuration as it is read; when it is written the level has another name."""
+    """A configuration as GET returns it; in PUT the level has another name."""
     level = {} if config.level is None else {"compatibilityLevel": config.level.value}
     return {**level, **config.fields}

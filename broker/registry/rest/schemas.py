@@ -13,7 +13,7 @@ from broker.registry.subject_names import ALL_CONTEXTS, context_of
 from broker.registry.values import StoredSchema
 from broker.rest import Json, PlainText
 
-# In the order that Confluent's server has.
+# In the order of Confluent's server.
 KINDS = ["JSON", "PROTOBUF", "AVRO"]
 
 
@@ -24,7 +24,7 @@ def _list(registry: Registry, request: RegistryRequest) -> Json:
         prefix=request.text("subjectPrefix"),
         deleted=request.deleted,
         latest_only=request.flag("latestOnly"),
-        # Rules are looked for here: what is left out must not count.
+        # Rules are filtered here, before paging: omitted versions must not count.
         **({} if rule_type else {"offset": offset, "limit": limit}),
     )
     if rule_type:
@@ -61,7 +61,7 @@ def _by_guid(registry: Registry, request: RegistryRequest) -> Json:
 
 
 def _ids_of_guid(registry: Registry, request: RegistryRequest) -> Json:
-    """The ids that a schema has, each in its context."""
+    """The ids of a schema, each with its context."""
     guid = registry.by_guid(request.variable("guid")).guid
     everywhere = registry.all_schemas(prefix=ALL_CONTEXTS, deleted=True)
     found = {

@@ -1,4 +1,4 @@
-"""/config and /mode: what is allowed, everywhere or for one subject; /contexts."""
+"""/config and /mode, globally or for one subject; /contexts."""
 
 from broker.errors import RegistryError
 from broker.registry.registry import Registry
@@ -11,7 +11,7 @@ from broker.serde.schema.compatibility.levels import CompatibilityLevel
 
 INVALID_LEVEL = 42203
 INVALID_MODE = 42204
-# What a subject without a mode of its own is refused with.
+# The error for a subject without its own mode.
 NO_MODE = (40401, 40409)
 LEVEL_KEY = "compatibility"
 
@@ -89,7 +89,7 @@ def _delete_mode(registry: Registry, request: RegistryRequest) -> Json:
 
 
 def _delete_modes_below(registry: Registry, subject: str | None) -> None:
-    """The modes of all subjects of a context, or of all there are."""
+    """Delete the modes of all subjects of a context, or of all contexts."""
     for name in registry.subjects(prefix=subject or ALL_CONTEXTS, deleted=True):
         try:
             registry.delete_mode(name)

@@ -1,4 +1,4 @@
-"""/subjects: registering schemas under names, finding and deleting them."""
+"""/subjects: registering, finding and deleting schemas."""
 
 from urllib.parse import unquote
 
@@ -67,7 +67,7 @@ def _register(registry: Registry, request: RegistryRequest) -> Json:
         metadata=wanted.metadata,
         rule_set=wanted.rule_set,
     )
-    # Clients keep the answer as the schema of its id: those that sent a descriptor want it back.
+    # Clients cache the response as the schema of its id: those that sent a descriptor expect one.
     sent = wanted.schema
     return registered(added, sent.text if sent.kind is SchemaKind.PROTOBUF else None)
 
@@ -111,7 +111,7 @@ def _latest_with_metadata(registry: Registry, request: RegistryRequest) -> Json:
 def _has_properties(stored: StoredSchema, wanted: dict[str, str]) -> bool:
     properties = (stored.metadata or {}).get("properties")
     known = properties if isinstance(properties, dict) else {}
-    # Confluent's Python client encodes what its HTTP library encodes again.
+    # Confluent's Python client encodes it twice.
     return all(
         known.get(key, known.get(unquote(key))) in (value, unquote(value))
         for key, value in wanted.items()

@@ -1,7 +1,7 @@
 """Decimals of Avro, read exactly and within limits.
 
-fastavro rounds a decimal that has more digits than its schema says, and takes minutes over one of a
-million bytes. So schemas are read with a logical type of our own in its place.
+fastavro rounds a decimal that has more digits than its schema allows, and takes minutes for one of
+a million bytes. So decimals are read with a logical type of Millstream's own.
 """
 
 from decimal import Context, Decimal
@@ -11,11 +11,11 @@ from fastavro.read import LOGICAL_READERS
 
 BYTES_MAX = 1_024
 _LOGICAL_TYPE = "millstream-decimal"
-_EXACT = Context(prec=3 * BYTES_MAX)  # more digits than so many bytes have
+_EXACT = Context(prec=3 * BYTES_MAX)  # more digits than the maximum of bytes can hold
 
 
 def with_exact_decimals(parsed: object) -> object:
-    """What fastavro parsed, with our decimals; the same object if it has none."""
+    """A schema parsed by fastavro, with Millstream's decimals; unchanged if it has none."""
     changed = _changed(parsed, {})
     return parsed if changed == parsed else changed
 
@@ -45,7 +45,7 @@ def _read(
     return unscaled.scaleb(-writer_schema.get("scale", 0), _EXACT)
 
 
-# fastavro's two implementations have a table each.
+# Both implementations of fastavro have their own table.
 for _readers in (LOGICAL_READERS, _read_py.LOGICAL_READERS):
     _readers[f"bytes-{_LOGICAL_TYPE}"] = _read
     _readers[f"fixed-{_LOGICAL_TYPE}"] = _read

@@ -1,8 +1,8 @@
-"""Functions that read Avro, generated for one schema and one kind of values.
+"""Generates functions that read Avro, for one schema and one representation of values.
 
-The walk over the schema and the bytes are here. What becomes of the values is known to an
-`Accessor`: rows of columns, models, Connect's structs. For a record of a nullable long, which is
-wanted, and a string, which is not, the function is
+The walk over the schema and the bytes are here. An `Accessor` defines how values are created: rows
+of columns, models, Connect's structs. For a record with a nullable long that is read and a string
+that is skipped, the function is
 
     def read(d):
         n = len(d)
@@ -23,8 +23,8 @@ wanted, and a string, which is not, the function is
         if i != n: raise left_over(n - i)
         return (v1,)
 
-Reading past the end raises IndexError, or is found by comparing with the size. Every length and
-count is compared with the bytes that are left, of which each item of an array takes one at least.
+Reading past the end raises IndexError, or is detected by comparing sizes. Every length and count is
+compared with the number of remaining bytes, since each item of an array takes at least one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,8 +41,8 @@ from broker.serde.schema.avro_types import RECORDS, AvroType
 T = TypeVar("T")
 Lines = Iterable[str]
 
-INLINE_MAX = 500  # varints; functions with more take long to compile
-LOOPS_MAX = 4  # Python allows no more than 20 blocks in each other
+INLINE_MAX = 500  # varints; functions with more are slow to compile
+LOOPS_MAX = 4  # Python allows at most 20 nested blocks
 
 _ENDS = {"int": 1 << 32, "long": 1 << 64}
 _FLOATS = {"float": 4, "double": 8}
@@ -50,9 +50,9 @@ _FLOATS = {"float": 4, "double": 8}
 
 @dataclass(frozen=True, slots=True)
 class Made(Generic[T]):
-    """A record: the fields that are wanted and what of them, and what is made of their values.
+    """A record: the fields to read and their values, and the source that combines them.
 
-    A field may be wanted more than once; the source is made of the names of the values.
+    A field may be read more than once; the source uses the names of the values.
     """
 
     wanted: Sequence[tuple[str, T]]
@@ -60,34 +60,34 @@ class Made(Generic[T]):
 
 
 class Accessor(Protocol[T]):
-    """How values are made; T describes a value, beside the type that the schema has for it.
+    """Defines how values are created; T describes a value, in addition to the schema's type.
 
-    `x` is always the name of a variable, and None is read as None.
+    `x` is always the name of a variable; null is read as None.
     """
 
     def leaf(self, node: AvroType, wanted: T, x: str) -> str:
-        """The source of a value without parts from what was written; x itself as it is."""
+        """The source of a scalar value, from the decoded value x; x itself if it is unchanged."""
         ...
 
     def record(self, node: AvroType, wanted: T) -> Made[T]:
-        """A record's value from its fields."""
+        """A record's value, from its fields."""
         ...
 
     def items(self, node: AvroType, wanted: T, x: str) -> tuple[T, str]:
-        """What the items of an array are, and the source of the whole from the list of them."""
+        """The value of the items of an array, and the source of the array from their list."""
         ...
 
     def entries(self, node: AvroType, wanted: T, x: str) -> tuple[T, str]:
-        """What the values of a map are, and the source of the whole from the dict of them."""
+        """The values of a map, and the source of the map from their dict."""
         ...
 
     def branches(self, node: AvroType, wanted: T, x: str) -> Sequence[tuple[T | None, str]]:
-        """What each branch is, None if it is not wanted, and the source of the whole; not null."""
+        """The value of each branch, None to skip it, and the source of the union; without null."""
         ...
 
 
 class Decoding(Generic[T]):
-    """Writes the sources of one schema's functions."""
+    """Generates the sources of one schema's functions."""
 
     def __init__(self, program: Program, accessor: Accessor[T]) -> None:
         self._program = program
@@ -102,11 +102,11 @@ class Decoding(Generic[T]):
             unpack_double=Struct("<d").unpack_from,
         )
 
-    # Any: what comes out is known to the accessor alone.
+    # Any: only the accessor knows the type of the results.
     def function(
         self, node: AvroType, wanted: T, *, skip: int, whole: str = "x"
     ) -> Callable[[bytes], Any]:
-        """A function from bytes, of which the first are skipped; `whole` is made of the value x."""
+        """A function from bytes, skipping the first ones; `whole` is the source of its result."""
         name = self._program.name("read")
         if node.kind in RECORDS:
             *lines, last = self._fields(node, wanted)
@@ -118,7 +118,7 @@ class Decoding(Generic[T]):
         return self._program.function(name)
 
     def _value(self, node: AvroType, wanted: T | None, x: str, loops: int) -> Lines:
-        """The lines that read a value into x; or pass over it, if nothing is wanted."""
+        """The lines that read a value into x, or skip it if it is not read."""
         if node.kind != "union":
             yield from self._plain(node, wanted, x, loops)
         elif node.present is not None:
@@ -150,7 +150,7 @@ class Decoding(Generic[T]):
                     yield f"{x} = {found}"
 
     def _leaf(self, node: AvroType, x: str, *, is_wanted: bool) -> Lines:
-        """The lines for a type without parts."""
+        """The lines for a scalar type."""
         kind = node.kind
         match kind:
             case "null":
@@ -174,20 +174,20 @@ class Decoding(Generic[T]):
                     yield f"{x} = {x} >> 1 ^ -({x} & 1)"
 
     def _bytes(self, node: AvroType, x: str, *, is_wanted: bool) -> Lines:
-        """The lines for strings and bytes, with their length before them if they have any."""
+        """The lines for strings and bytes, with their length, unless it is fixed."""
         if node.kind == "fixed":
             yield from (f"e = i + {node.size}", "if e > n: raise wrong('length')")
         else:
             yield from self._number(x, "long")
             yield from (f"e = i + ({x} >> 1)", f"if {x} & 1 or e > n: raise wrong('length')")
         if node.kind == "string":
-            yield f"{x} = d[i:e].decode()"  # also if it is not wanted, which checks it
+            yield f"{x} = d[i:e].decode()"  # also if it is skipped, to validate it
         elif is_wanted:
             yield f"{x} = d[i:e]"
         yield "i = e"
 
     def _number(self, x: str, kind: str) -> Lines:
-        """The lines for a varint as it is written; almost always its first byte is its last."""
+        """The lines for an encoded varint; usually it has one byte."""
         self._inlined += 1
         yield from (f"{x} = d[i]", "i += 1", f"if {x} > 127:")
         if self._inlined > INLINE_MAX:
@@ -208,7 +208,7 @@ class Decoding(Generic[T]):
         )
 
     def _blocks(self, node: AvroType, wanted: T | None, x: str, loops: int) -> Lines:
-        """The lines for blocks of items, of which the last one is empty."""
+        """The lines for blocks of items; the last block is empty."""
         assert node.element is not None, "arrays and maps have one"
         check_items(node)
         begin, count, item, key = map(self._program.name, ("i", "c", "v", "k"))
@@ -237,7 +237,7 @@ class Decoding(Generic[T]):
             yield f"{x} = {whole}"
 
     def _long_array(self, node: AvroType, inner: T | None, names: tuple[str, str, str]) -> Lines:
-        """The lines that read an array at once, from its beginning, when a block of it is long."""
+        """The lines that read a whole array in one call, if one of its blocks is long."""
         x, begin, count = names
         assert node.element is not None, "arrays have one"
         read = LONG_ARRAYS.get(node.element.kind) if node.kind == "array" else None
@@ -250,14 +250,14 @@ class Decoding(Generic[T]):
     def _record(self, node: AvroType, wanted: T | None) -> str:
         key = (id(node), wanted)
         if key not in self._records:
-            # Named before it is written, for it may call itself.
+            # The name is assigned first, because the function may call itself.
             name = self._records[key] = self._program.name("record")
             *lines, last = self._fields(node, wanted)
             self._program.define(name, "d, i, n", *lines, f"return {last}, i")
         return self._records[key]
 
     def _fields(self, node: AvroType, wanted: T | None) -> list[str]:
-        """The lines for all fields, and the source of what is made of them."""
+        """The lines for all fields, and the source of the record."""
         made = None if wanted is None else self._accessor.record(node, wanted)
         by_field: dict[str, list[tuple[int, T]]] = {}
         for at, (name, each) in enumerate(() if made is None else made.wanted):
@@ -279,7 +279,7 @@ class Decoding(Generic[T]):
         return [*lines, made.source([names[at] for at in range(len(made.wanted))])]
 
     def _union(self, node: AvroType, wanted: T | None, x: str) -> Lines:
-        """The lines that call a function for each branch."""
+        """The lines that call one function per branch."""
         present = sum(each.kind != "null" for each in node.branches)
         found: Iterator[tuple[T | None, str]] = (
             repeat((None, "x"), present)
@@ -309,7 +309,7 @@ def _within(lines: Lines) -> list[str]:
 
 
 def _read_rest(data: bytes, i: int, number: int, end: int) -> tuple[int, int]:
-    """The bytes of a varint after the first, as they are read inline elsewhere."""
+    """The bytes of a varint after the first; the same as the inline code."""
     byte, shift = number, 0
     while byte > 127:
         shift += 7

@@ -1,6 +1,6 @@
-"""Defaults of Avro's fields as values: fastavro takes them as they are in the schema's JSON.
+"""Defaults of Avro's fields as values: fastavro uses the JSON of the schema unchanged.
 
-There, bytes are text, and a date is a number; a record that got one would hold the wrong type.
+In JSON, bytes are strings and dates are numbers, so records would contain the wrong types.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ Json = Any
 
 
 def with_default_values(parsed: Json) -> Json:
-    """What fastavro parsed, with values for defaults; the same object if that changes nothing."""
+    """A schema parsed by fastavro, with values for defaults; unchanged if there are none."""
     named: dict[str, Json] = {}
     for each in parsed if isinstance(parsed, list) else [parsed]:
         if isinstance(each, dict):

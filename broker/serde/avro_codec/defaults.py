@@ -1,4 +1,4 @@
-"""default_bytes: a field's default, which a schema has as JSON, in Avro's binary encoding."""
+"""default_bytes: converts a field's default from the schema's JSON to Avro's binary encoding."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from broker.serde.schema.avro_types import MISSING, RECORDS, AvroField, AvroType
 
 
 def default_bytes(field: AvroField) -> bytes | None:
-    """The bytes of a field's default; those of null where it has none, and may be null."""
+    """The bytes of a field's default; those of null if it has none and is nullable."""
     if field.default is not MISSING:
         return _bytes(field.type, field.default)
     return None if field.type.null_at is None else number(field.type.null_at)

@@ -1,8 +1,8 @@
-"""Functions that write Avro, generated for one schema and one kind of values.
+"""Generates functions that write Avro, for one schema and one representation of values.
 
-The walk over the schema and the bytes are here. What the values are is known to an `Accessor`:
-columns of rows, attributes of models, fields of Connect's structs, items of dicts. For a record of
-a nullable string and a long, which a row has as its first and second column, the function is
+The walk over the schema and the bytes are here. An `Accessor` defines how values are read: columns
+of rows, attributes of models, fields of Connect's structs, items of dicts. For a record of a
+nullable string and a long, which are the first and second column of a row, the function is
 
     def record_1(x):
         v0, v1 = x
@@ -33,7 +33,7 @@ from broker.serde.schema.avro_types import RECORDS, AvroType
 
 T = TypeVar("T")
 
-# Shorter than a call, where a value is exactly of its type.
+# Inline code for values that have exactly the expected type.
 _INLINE = {
     "boolean": "(b'\\1' if {x} is True else b'\\0' if {x} is False else write_boolean({x}))",
     "int": "(small[{x}] if type({x}) is int and -64 <= {x} < 64 else write_int({x}))",
@@ -41,16 +41,16 @@ _INLINE = {
     "float": "(pack_float({x}) if type({x}) is float else write_float({x}))",
     "double": "(pack_double({x}) if type({x}) is float else write_double({x}))",
 }
-_JOINED_FROM = 4  # fewer parts are added
+_JOINED_FROM = 4  # fewer parts are concatenated with +
 
 
 @dataclass(frozen=True, slots=True)
 class Parts(Generic[T]):
-    """A record's value taken apart.
+    """The parts of a record's value.
 
-    `lines` check what is named x and give names to its parts. Of each field of the schema there are
-    the bytes, or the name of the value and what it is. `explain` names a function that gives the
-    error to raise, of the value and the error that occurred.
+    `lines` validate the value named x and assign names to its parts. For each field of the schema
+    there are either its bytes, or the name of the value and its description. `explain` names a
+    function that returns the error to raise, given the value and the original error.
     """
 
     lines: Sequence[str]
@@ -60,7 +60,7 @@ class Parts(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """A branch of a union: the source of a test, and the source of the value and what it is."""
+    """A branch of a union: the sources of a test and of the value, and its description."""
 
     test: str
     branch: int
@@ -70,7 +70,7 @@ class Option(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[T]):
-    """Branches for what is named x, in the order of their tests; the last line is for the rest."""
+    """The branches for the value named x, in the order of tests; the last line is the default."""
 
     lines: Sequence[str]
     options: Sequence[Option[T]]
@@ -78,41 +78,41 @@ class Choice(Generic[T]):
 
 
 class Accessor(Protocol[T]):
-    """How values are taken apart; T describes a value, beside the type that the schema has for it.
+    """Defines how values are read; T describes a value, in addition to the schema's type.
 
     `x` is always the name of a variable.
     """
 
     def null(self, node: AvroType, wanted: T) -> str | None:
-        """The source of the bytes of None; None where values are not compared with it."""
+        """The source of the bytes of None; None if values are not compared with it."""
         ...
 
     def leaf(self, node: AvroType, wanted: T, x: str) -> str:
-        """The source of what is written of a value without parts; x itself as it is."""
+        """The source of the value to encode, for a scalar type; x itself if it is unchanged."""
         ...
 
     def record(self, node: AvroType, wanted: T) -> Parts[T]:
-        """The parts of what is named x."""
+        """The parts of the value named x."""
         ...
 
     def items(self, node: AvroType, wanted: T, x: str) -> tuple[str, T]:
-        """The source of an array's items, and what they are."""
+        """The source of an array's items, and their description."""
         ...
 
     def entries(self, node: AvroType, wanted: T, x: str) -> tuple[str, T]:
-        """The source of a map's pairs of key and value, and what the values are."""
+        """The source of a map's pairs of key and value, and the description of the values."""
         ...
 
     def union(self, node: AvroType, wanted: T, fits: Callable[[AvroType, T], bool]) -> Choice[T]:
-        """The branches for what is named x; `fits` says whether values can be written as a type."""
+        """The branches for the value named x; `fits` is whether values can be written as a type."""
         ...
 
 
 class Encoding(Generic[T]):
-    """Writes the sources of one schema's functions; recursive records call themselves."""
+    """Generates the sources of one schema's functions; recursive records call themselves."""
 
     def __init__(self, program: Program, accessor: Accessor[T], other: Other) -> None:
-        """`other` gets values that are not exactly of the type that is to be written."""
+        """`other` is called for values that do not have exactly the expected type."""
         self._program = program
         self._accessor = accessor
         self._records: dict[tuple[int, T, bytes], str] = {}
@@ -126,7 +126,7 @@ class Encoding(Generic[T]):
         )
 
     def function(self, node: AvroType, wanted: T, head: bytes = b"") -> Write:
-        """The function for values of a type; `head` comes before what it writes."""
+        """The function for values of a type; `head` is written before each."""
         name = self._program.name("write")
         before = f"{head!r} + " if head else ""
         self._program.define(name, "x", f"return {before}({self._source(node, wanted, 'x')})")
@@ -142,12 +142,12 @@ class Encoding(Generic[T]):
         return self._program.function(name)
 
     def _source(self, node: AvroType, wanted: T, x: str) -> str:
-        """The bytes of what is named x, as an expression."""
+        """The bytes of the value named x, as an expression."""
         null, present = self._accessor.null(node, wanted), self._present(node, wanted, x)
         return present if null is None else f"{null} if {x} is None else {present}"
 
     def _present(self, node: AvroType, wanted: T, x: str) -> str:
-        """The same of what is not None."""
+        """The same for a value that is not None."""
         if node.kind != "union":
             return self._plain(node, wanted, x)
         if node.present is None:
@@ -174,7 +174,7 @@ class Encoding(Generic[T]):
         key = (id(node), wanted, head)
         if key in self._records:
             return self._records[key]
-        # Named before it is written, for it may call itself.
+        # The name is assigned first, because the function may call itself.
         name = self._records[key] = self._program.name("record")
         parts = self._accessor.record(node, wanted)
         sources = [repr(head)] if head else []
@@ -223,13 +223,13 @@ class Encoding(Generic[T]):
         try:
             self._present(node, wanted, "x")
         except MillstreamError:
-            self._records = known  # others would call functions that were not written
+            self._records = known  # discards functions that were not written
             return False
         return True
 
 
 def branch_of(node: AvroType) -> bytes:
-    """The bytes before a value that may be null."""
+    """The bytes before a nullable value that is not null."""
     return b"" if node.present is None or node.null_at is None else number(1 - node.null_at)
 
 

@@ -1,13 +1,14 @@
-"""Avro's binary encoding through fastavro, made safe for schemas and bytes from outside.
+"""Avro's binary encoding with fastavro, made safe for untrusted schemas and bytes.
 
-fastavro recurses in C without a limit, so that deep bytes of a recursive type end the process. It
-counts through arrays of items that take no bytes for as long as the bytes say. Neither may happen:
+fastavro recurses in C without a limit, so that deeply nested bytes of a recursive type crash the
+process. It loops over arrays whose items take no bytes for as long as the encoded count. Both are
+prevented:
 
     what                            what is done
     types that contain themselves   SchemaError: no value of them ends
     types that are too deep         SchemaError
-    recursive types, few bytes      read at once: each level takes a byte at least
-    recursive types, many bytes     read by fastavro's Python code, which Python stops in time
+    recursive types, few bytes      read by fastavro's C code: each level takes at least a byte
+    recursive types, many bytes     read by fastavro's Python code, which raises RecursionError
     arrays of items without bytes   SchemaError when they are to be read
     decimals of very many digits    ValueError; see decimals.py
 """
@@ -34,7 +35,7 @@ Decode = Callable[[bytes], object]
 
 
 def encoder(schema: AvroSchema, prefix: bytes = b"") -> Encode:
-    """A function from a value to bytes; what it raises is as various as values are."""
+    """A function from a value to bytes; it may raise any exception."""
     parsed, fast = _with_defaults(schema), writer_of(schema.root)
     write, buffer = fastavro.schemaless_writer, io.BytesIO
 
@@ -42,7 +43,7 @@ def encoder(schema: AvroSchema, prefix: bytes = b"") -> Encode:
         if fast is not None:
             try:
                 return prefix + fast(value)
-            except Exception:  # whatever it was, fastavro knows better
+            except Exception:  # whatever it was, fastavro's error is better
                 pass
         out = buffer()
         out.write(prefix)
@@ -61,7 +62,7 @@ def encoder(schema: AvroSchema, prefix: bytes = b"") -> Encode:
 
 
 def decoder(writer: AvroSchema, reader: AvroSchema | None = None, *, skip: int = 0) -> Decode:
-    """A function from bytes to a value, as the reader sees it; the first bytes may be skipped."""
+    """A function from bytes to a value of the reader's schema; the first bytes may be skipped."""
     recursive = is_recursive(writer.root)
     check_finite(writer.root)
     written = with_exact_decimals(writer.fastavro)
@@ -74,7 +75,7 @@ def decoder(writer: AvroSchema, reader: AvroSchema | None = None, *, skip: int =
         decode = _by_length(decode, carefully, DEPTH_MAX + skip)
     if reader is None or wanted is None or not _has_changeable_default(reader.root):
         return decode
-    # fastavro gives each record the same list; who changes it would change those to come.
+    # fastavro uses the same list for each record; a change would affect later records.
     return lambda data: copy.deepcopy(decode(data))
 
 

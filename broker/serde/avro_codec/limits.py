@@ -1,4 +1,4 @@
-"""Limits of Avro schemas and values from outside: recursion, depth, arrays that take no bytes."""
+"""Limits of untrusted Avro schemas and values: recursion, depth, arrays that take no bytes."""
 
 from broker.errors import SchemaError
 from broker.serde.schema.avro_types import RECORDS, AvroType, children
@@ -7,7 +7,7 @@ DEPTH_MAX = 200  # of types
 
 
 def check_items(array: AvroType) -> None:
-    """Refuse arrays whose items take no bytes, for their length is unlimited."""
+    """Refuse arrays whose items take no bytes, because their length is unlimited."""
     if array.kind == "array" and array.element is not None and _takes_no_bytes(array.element, {}):
         raise SchemaError(
             "the Avro schema has arrays whose items take no bytes, so their length is unlimited",
@@ -16,7 +16,7 @@ def check_items(array: AvroType) -> None:
 
 
 def depth_exceeds(value: object, limit: int) -> bool:
-    """Whether dicts and lists are nested deeper than a limit; no recursion here."""
+    """Whether dicts and lists are nested deeper than a limit; without recursion."""
     level = [value]
     for _ in range(limit + 1):
         below: list[object] = []
@@ -32,8 +32,8 @@ def depth_exceeds(value: object, limit: int) -> bool:
 
 
 def is_recursive(root: AvroType) -> bool:
-    """Whether a type occurs within itself; SchemaError when types are too deep without that."""
-    heights: dict[int, int | None] = {}  # None while it is being looked at
+    """Whether a type contains itself; SchemaError if types are nested too deeply otherwise."""
+    heights: dict[int, int | None] = {}  # None while it is being computed
     recursive = False
 
     def height(each: AvroType, depth: int) -> int:
@@ -61,8 +61,8 @@ def _too_deep() -> SchemaError:
 
 
 def check_finite(root: AvroType) -> None:
-    """Refuse arrays whose items take no bytes, and records that have no finite value."""
-    empty: dict[int, bool | None] = {}  # None while it is being looked at
+    """Refuse arrays whose items take no bytes, and records without a finite value."""
+    empty: dict[int, bool | None] = {}  # None while it is being computed
     seen: set[int] = set()
     waiting = [root]
     while waiting:

@@ -8,9 +8,9 @@ import fastavro
 
 from broker.serde.avro_codec.wire import INT_END
 
-LONG_FROM = 24  # items; to call fastavro takes as long as to read that many
+LONG_FROM = 24  # items; a call of fastavro takes as long as reading this number
 
-# From bytes, and where an array begins in them, to its items and where it ends.
+# From bytes, and the start of an array in them, to its items and its end.
 ReadArray = Callable[[bytes, int], tuple[list[Any], int]]
 
 
@@ -23,7 +23,7 @@ def _reader(kind: str) -> ReadArray:
         source.seek(start)
         items = read_array(source, schema, None)
         assert isinstance(items, list), "it is an array"
-        # fastavro reads an int as it reads a long.
+        # fastavro reads an int like a long.
         if kind == "int" and not -INT_END <= min(items) <= max(items) < INT_END:
             raise ValueError("the bytes do not match their Avro schema: invalid number")
         return items, source.tell()

@@ -1,8 +1,8 @@
-"""Values as fastavro has them, dicts and lists, written faster than by fastavro.
+"""Dicts and lists, the values of fastavro, written faster than by fastavro.
 
-Only values of exactly the expected types are written. All else raises, whatever it is: a missing
-field that has a default, a subclass, a number for a text. The caller then asks fastavro, which
-knows, and has better words for what is wrong.
+Only values that have exactly the expected types are written. Anything else raises: a missing field
+with a default, a subclass, a number for a string. The caller then uses fastavro, which handles it
+or raises a better error.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from broker.serde.schema.avro_types import AvroType
 
 
 class NotWritten(Exception):
-    """A type or a value that is left to fastavro."""
+    """A type or a value that only fastavro writes."""
 
 
 def writer_of(root: AvroType) -> Write | None:
-    """A function for values of a type; None when it is left to fastavro."""
+    """A function for values of a type; None if only fastavro can write it."""
     program = Program("generated Avro encoder")
     try:
         return Encoding(program, _PlainValues(program), _exactly).function(root, None)
@@ -30,21 +30,21 @@ def writer_of(root: AvroType) -> Write | None:
 
 
 def _exactly(kind: str, value: Any) -> Any:
-    # Python writes whole numbers as floats, and fastavro does, too.
+    # Python converts integers to floats, and so does fastavro.
     if kind in ("float", "double") and type(value) is int:
         return value
     raise NotWritten
 
 
 class _PlainValues:
-    """Dicts, lists, and what fastavro's logical types take."""
+    """Dicts, lists, and the values of fastavro's logical types."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         program.shared(NotWritten=NotWritten, fixed=_fixed, items=_items, pairs=_pairs)
 
     def null(self, node: AvroType, wanted: None) -> str | None:
-        """Only beside one other type: which of several is meant is a matter for fastavro."""
+        """Only with one other type: fastavro decides which of several types is meant."""
         if node.kind != "union":
             return None
         if node.present is None or node.null_at is None:
@@ -63,7 +63,7 @@ class _PlainValues:
         return f"fixed({x}, {node.size})" if node.kind == "fixed" else x
 
     def record(self, node: AvroType, wanted: None) -> Parts[None]:
-        """A dict; "-type" in it is a hint at the branch of a union that is meant."""
+        """A dict; an item "-type" names the branch of a union."""
         lines = ["if type(x) is not dict or '-type' in x: raise NotWritten"]
         names = [f"v{at}" for at in range(len(node.fields))]
         lines += [

@@ -1,4 +1,4 @@
-"""Avro's primitive types as bytes: what generated functions call.
+"""Avro's primitive types as bytes: functions that generated code calls.
 
 int, long       zigzag varint           string, bytes   length as long, then the bytes
 float, double   4, 8 bytes, little      boolean         00 or 01
@@ -15,11 +15,11 @@ from typing import Any
 INT_END, LONG_END = 1 << 31, 1 << 63
 GROUP_BITS = 14  # two bytes of a varint
 GROUP = (1 << GROUP_BITS) - 1
-SMALL_END = 64  # numbers from -64 on have one byte
+SMALL_END = 64  # numbers from -64 on take one byte
 
 # Any: each writer checks the type itself.
 Write = Callable[[Any], bytes]
-# From a kind of Avro, and a value that is not of exactly its Python type, to one that is.
+# Converts a value that does not have exactly the Python type of an Avro type.
 Other = Callable[[str, Any], Any]
 
 pack_float = Struct("<f").pack
@@ -35,7 +35,7 @@ def _slowly(rest: int) -> bytes:
     return bytes(out)
 
 
-# Varints two bytes at a time: those that end a number, and those that others follow.
+# Varints in steps of two bytes: the last two, and those before.
 _LAST = [_slowly(rest) for rest in range(GROUP + 1)]
 _MORE = [bytes((rest & 0x7F | 0x80, rest >> 7 | 0x80)) for rest in range(GROUP + 1)]
 
@@ -53,17 +53,17 @@ def number(value: int) -> bytes:
     return _varint(value << 1 ^ value >> 63)
 
 
-# A number from -64 to 63 is its own index, from the end if it is negative.
+# A number from -64 to 63 is its own index; negative ones count from the end.
 SMALL = tuple(map(number, (*range(SMALL_END), *range(-SMALL_END, 0))))
 
 
 def write_block(items: list[bytes]) -> bytes:
-    """An array or map in one block, and the empty block that ends it."""
+    """An array or map in one block, followed by the empty block."""
     return b"".join([_varint(len(items) << 1), *items, b"\0"]) if items else b"\0"
 
 
 def primitive_writers(other: Other) -> dict[str, Write]:
-    """A writer for each primitive type; `other` raises for what cannot be written."""
+    """A writer for each primitive type; `other` raises if a value cannot be written."""
 
     def write_boolean(value: Any) -> bytes:
         if value is not True and value is not False:

@@ -1,1 +1,1 @@
-"""Models as values: dataclasses, msgspec and pydantic classes, with schemas of their hints."""
+"""Models as values: dataclasses, msgspec and pydantic classes, with schemas from type hints."""

@@ -1,4 +1,4 @@
-"""What a hint can say beyond its type: Annotated[int, Int32], Annotated[Decimal, ...] and so on."""
+"""Annotations of type hints: Annotated[int, Int32], Annotated[Decimal, ...] and so on."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,13 +9,13 @@ SCALE_DEFAULT = 9
 
 @dataclass(frozen=True, slots=True)
 class DecimalDigits:
-    """How many digits a Decimal has in all, and how many of them after the point."""
+    """The number of digits of a Decimal, and how many of them are after the decimal point."""
 
     precision: int = PRECISION_DEFAULT
     scale: int = SCALE_DEFAULT
 
     def __post_init__(self) -> None:
-        """Refuse what no decimal has."""
+        """Refuse impossible numbers of digits."""
         if self.precision < 1 or not 0 <= self.scale <= self.precision:
             raise ValueError(
                 f"a decimal cannot have {self.precision} digits, {self.scale} of them after "
@@ -25,7 +25,7 @@ class DecimalDigits:
 
 @dataclass(frozen=True, slots=True)
 class FieldNumber:
-    """The number of a field in Protobuf; fields without one are counted on from the one before."""
+    """The number of a field in Protobuf; fields without one continue from the previous one."""
 
     number: int
 
@@ -38,7 +38,7 @@ class Width(Enum):
 
 
 class Zone(Enum):
-    """A datetime without a time zone, instead of one with it."""
+    """A datetime without a time zone."""
 
     LOCAL = "local"
 

@@ -1,7 +1,7 @@
-"""Models straight to Avro's bytes and back, where the schema is the one derived from the model.
+"""Models directly to Avro's bytes and back, for schemas derived from the model.
 
-This takes half the time of conversions to the dicts that fastavro has. Models that contain
-themselves are left to fastavro, whose values are measured for their depth first.
+This takes half the time of conversions to fastavro's dicts. Models that contain themselves are left
+to fastavro, because the depth of their values must be checked.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,14 +31,14 @@ from broker.serde.schema.avro_types import AvroType
 _SHARED = {name: each for name, each in vars(values).items() if callable(each)}
 
 
-# Any: what goes in is known to the shape alone.
+# Any: only the shape knows the type of the values.
 def bytes_writer(title: str, shape: Shape, node: AvroType) -> Callable[[Any], bytes]:
     """A function from values of a shape to the bytes of its schema."""
     program = Program(title)
     return Encoding(program, _Writing(program), values.converted).function(node, shape)
 
 
-# Any: what comes out is known to the shape alone.
+# Any: only the shape knows the type of the values.
 def bytes_reader(title: str, shape: Shape, node: AvroType, skip: int = 0) -> Callable[[bytes], Any]:
     """A function from bytes, of which the first are skipped, to a value."""
     program = Program(title)
@@ -46,20 +46,20 @@ def bytes_reader(title: str, shape: Shape, node: AvroType, skip: int = 0) -> Cal
 
 
 class _Writing:
-    """Takes models apart."""
+    """Reads the attributes of models."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         program.shared(**_SHARED)
 
     def null(self, node: AvroType, wanted: Shape) -> str | None:
-        """Its branch, where it is allowed."""
+        """The branch of null, if it is allowed."""
         if not isinstance(wanted, OptionalShape) or node.null_at is None:
             return None
         return repr(number(node.null_at))
 
     def leaf(self, node: AvroType, wanted: Shape, x: str) -> str:
-        """As fastavro would get it, but what the writers check themselves."""
+        """The value that fastavro would get, except where the writers validate it."""
         wanted = _inner(wanted)
         match wanted:
             case Scalar.UUID:
@@ -106,14 +106,14 @@ class _Writing:
 
 
 class _Reading:
-    """Makes models."""
+    """Creates models."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         program.shared(**_SHARED)
 
     def leaf(self, node: AvroType, wanted: Shape, x: str) -> str:
-        """From the value that has no logical type."""
+        """From the value without its logical type."""
         wanted = _inner(wanted)
         match wanted:
             case Scalar():
@@ -140,24 +140,24 @@ class _Reading:
         return Made([(each.name, each.shape) for each in shape.fields], source)
 
     def items(self, node: AvroType, wanted: Shape, x: str) -> tuple[Shape, str]:
-        """In the container of the hint."""
+        """The container of the type hint."""
         shape = _inner(wanted)
         is_list = isinstance(shape, ArrayShape) and shape.make is list
         make = getattr(shape, "make")  # noqa: B009
         return _part(wanted), x if is_list else f"{self._program.constant('make', make)}({x})"
 
     def entries(self, node: AvroType, wanted: Shape, x: str) -> tuple[Shape, str]:
-        """In a dict."""
+        """A dict."""
         return _part(wanted), x
 
     def branches(self, node: AvroType, wanted: Shape, x: str) -> Sequence[tuple[Shape, str]]:
-        """The options by their names."""
+        """The options, by their names."""
         by_name = {branch_name(each): each for each in _options(wanted)}
         present = [each for each in node.branches if each.kind != "null"]
         return [(by_name[each.name or each.kind], x) for each in present]
 
 
-# What the writers of Avro's own types do not know.
+# Converters for values that the writers of Avro's own types do not support.
 _TIMES = AvroWriting.templates.keys() & {
     Scalar.DATE,
     Scalar.TIME,

@@ -1,6 +1,6 @@
-"""Models to what fastavro writes, and back: dicts with numbers for times and bytes for decimals.
+"""Models to fastavro's values and back: dicts with numbers for times and bytes for decimals.
 
-A value of a union goes with the name of its branch, or fastavro would try them one by one.
+A value of a union has the name of its branch; otherwise fastavro would try all branches.
 """
 
 from typing import assert_never
@@ -46,8 +46,8 @@ BASE: dict[Scalar, str] = {
     Scalar.LOCAL_TIMESTAMP: "long",
     Scalar.DURATION: "long",
 }
-# The Python class of values before they are written; after they are read, it is the same or that
-# of the base type.
+# The Python class of values before they are written; after they are read, they have the same class
+# or that of the base type.
 PYTHON: dict[Scalar, str] = {
     Scalar.BOOLEAN: "bool",
     Scalar.INT: "int",
@@ -66,7 +66,7 @@ PYTHON: dict[Scalar, str] = {
 
 
 def branch_name(shape: Shape) -> str:
-    """What a union's branch is called: the type, or the name of a named type."""
+    """The name of a union's branch: the type, or the name of a named type."""
     match shape:
         case Scalar():
             return BASE[shape]
@@ -151,14 +151,14 @@ class AvroReading(Conversion):
     }
 
     def array(self, shape: ArrayShape, x: str) -> str:
-        """The container of the hint; fastavro's lists are ours to keep."""
+        """The container of the type hint; a list of fastavro can be used directly."""
         items = self.items(shape, x)
         if shape.make is list:
             return x if items == f"list({x})" else items
         return f"{self.program.constant('make', shape.make)}({items})"
 
     def union(self, shape: UnionShape, x: str) -> str:
-        """The branch is known by what fastavro made of it."""
+        """The branch is identified by the class of fastavro's value."""
         name, lines, tests = self.program.name("union"), [], set[str]()
         for option in shape.options:
             test = _read_test(option)
@@ -188,14 +188,14 @@ class AvroReading(Conversion):
         for index, field in enumerate(shape.fields):
             name, where = f"a{index}", f"m[{field.name!r}]"
             source = self.source(field.shape, name)
-            # What needs no conversion needs no name.
+            # A value without a conversion needs no name.
             parts[field.attribute] = where if source == name else source
             lines += [] if source == name else [f"{name} = {where}"]
         return [*lines, f"return {made(self.program, shape, parts)}"]
 
 
 def written_test(program: Program, option: Shape) -> str:
-    """The source of the question whether x is a value of one option of a union."""
+    """The source of the test whether x is a value of one option of a union."""
     match option:
         case ModelShape(family=Family.DICT) | MapShape():
             return "isinstance(x, dict)"

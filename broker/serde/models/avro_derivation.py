@@ -4,10 +4,10 @@
     int long, Int32 int     LocalTime local-timestamp-micros   dict[str, T]   map
     float double, Float32   date date, time time-micros     T | None  ["null", T], default null
     bytes bytes             timedelta long of microseconds  A | B     [A, B]
-    UUID string uuid        Decimal bytes decimal(38, 9) or as DecimalDigits says
+    UUID string uuid        Decimal bytes decimal(38, 9) or from DecimalDigits
     Enum enum, by the names of members                      Literal   string or long
 
-Microseconds, because Python's times have them: nothing is lost.
+Microseconds, because that is the precision of Python's times.
 """
 
 import json
@@ -43,12 +43,12 @@ LOGICAL: dict[Scalar, str] = {
 
 
 def avro_schema_of(shape: Shape) -> Schema:
-    """The schema that values of a shape are registered with."""
+    """The schema that is registered for values of a shape."""
     return Schema(json.dumps(_Derivation().type(shape)), SchemaKind.AVRO)
 
 
 class _Derivation:
-    """Remembers the names that were defined: they are only named after that."""
+    """Remembers defined names: later uses only refer to them."""
 
     def __init__(self) -> None:
         self._defined: set[str] = set()
@@ -144,7 +144,7 @@ def _head(shape: ModelShape | EnumShape) -> dict[str, object]:
 
 
 def _default(shape: Shape, value: object, where: str) -> tuple[str, object]:
-    """The branch of a default, if it is of a union, and its JSON."""
+    """The branch of a default, if its type is a union, and its JSON."""
     wrong = find_mismatch(shape, value)
     if wrong is not None:
         raise SchemaError(
@@ -160,12 +160,12 @@ def _default(shape: Shape, value: object, where: str) -> tuple[str, object]:
 
 
 def _json(datum: object) -> object:
-    """A datum as the JSON of defaults has it."""
+    """A datum in the JSON format of defaults."""
     match datum:
         case bytes():
             return datum.decode("latin-1")
         case tuple():
-            # A branch of a union: the JSON of defaults has no names of branches.
+            # A branch of a union: the JSON of defaults does not contain names of branches.
             return _json(datum[1])
         case list():
             return [_json(each) for each in datum]

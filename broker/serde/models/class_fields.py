@@ -12,7 +12,7 @@ from broker.errors import SchemaError
 from broker.serde.models.json_codec import is_pydantic
 from broker.serde.models.shapes import REQUIRED, Family
 
-# Factories whose value is the same each time; one that creates ids or times is not a default.
+# Factories whose value is always the same; one that creates ids or times is not a default.
 _STEADY = (list, dict, set, frozenset, tuple, str, int, float, bool, bytes)
 
 
@@ -21,7 +21,7 @@ class ClassField:
     """A field as its class declares it."""
 
     attribute: str
-    name: str  # as others see it: msgspec's rename, pydantic's alias
+    name: str  # in schemas: msgspec's rename, pydantic's alias
     hint: object
     default: object = REQUIRED
     factory: Callable[[], object] | None = None
@@ -31,7 +31,7 @@ class ClassField:
 
 # Any: classes of libraries that may not be installed.
 def family_of(cls: Any) -> Family | None:
-    """How objects of a class are read and made; None: it is not a model."""
+    """How objects of a class are read and created; None if it is not a model."""
     if not isinstance(cls, type):
         return None
     if is_typeddict(cls):
@@ -108,14 +108,14 @@ def _attrs_fields(cls: Any, hints: dict[str, Any]) -> Iterator[ClassField]:
 
 
 def _given(default: object, factory: Any, nothing: object) -> tuple[object, Any]:
-    """A field's default and factory; a factory that always makes the same has a default too."""
+    """A field's default and factory; a factory with a constant result also has a default."""
     if factory is not nothing:
         return _steady(factory), factory
     return (REQUIRED if default is nothing else default), None
 
 
 def _steady(factory: Any) -> object:
-    """What a factory makes, if it makes the same each time."""
+    """The result of a factory, if it is always the same."""
     if factory in _STEADY or family_of(factory) is not None:
         made: object = factory()
         return made
@@ -123,7 +123,7 @@ def _steady(factory: Any) -> object:
 
 
 def doc_of(cls: type) -> str:
-    """A class's own docstring; not the one that dataclasses and tuples make up."""
+    """A class's own docstring; not the generated one of dataclasses and tuples."""
     text = cls.__dict__.get("__doc__") or ""
     if text.startswith(f"{cls.__name__}(") or text == "An enumeration.":
         return ""

@@ -1,7 +1,7 @@
-"""Conversion: functions between models and what a format's library takes, written per model.
+"""Conversion: generates functions between models and the values of a format's library.
 
-What is common to formats is here: models, containers, None. A format says how single values look,
-how a record is made, and how its fields are read.
+This is the common part: models, containers, None. A format defines how single values are converted,
+how a record is created, and how its fields are read.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ from broker.serde.models.shapes import (
 )
 from broker.serde.program import Program
 
-# What stands in a source for the conversion of a single value, which is named {x} in it.
+# The source of the conversion of a single value, which is named {x}.
 Templates = dict[Scalar, str]
 
 CHECKED: Templates = {
@@ -54,7 +54,7 @@ _SHARED = {name: each for name, each in vars(values).items() if callable(each)}
 
 
 class Conversion(ABC):
-    """Writes the sources of one direction; a format's subclass fills in what is its own."""
+    """Generates the sources of one direction; a format's subclass adds its own parts."""
 
     templates: Templates
 
@@ -63,7 +63,7 @@ class Conversion(ABC):
         self.program.shared(**_SHARED)
         self._models: dict[ModelShape, str] = {}
 
-    # Any: what goes in and comes out is known to the shape alone.
+    # Any: only the shape knows the types.
     def function(self, shape: Shape) -> Callable[[Any], Any]:
         """The conversion of values of a shape."""
         name = self.program.name("convert")
@@ -71,7 +71,7 @@ class Conversion(ABC):
         return self.program.function(name)
 
     def source(self, shape: Shape, x: str) -> str:
-        """The conversion of what is named x, as an expression."""
+        """The conversion of the value named x, as an expression."""
         match shape:
             case Scalar():
                 return self.templates[shape].format(x=x)
@@ -82,7 +82,7 @@ class Conversion(ABC):
             case ArrayShape():
                 return self.array(shape, x)
             case MapShape(value=inner):
-                # A name of its own, for maps may be in maps.
+                # A unique name, because maps may contain maps.
                 each, key = self.program.name("v"), self.program.name("k")
                 return f"{{{key}: {self.source(inner, each)} for {key}, {each} in {x}.items()}}"
             case UnionShape():
@@ -99,7 +99,7 @@ class Conversion(ABC):
 
     def _model(self, shape: ModelShape) -> str:
         if shape not in self._models:
-            # Named before it is written, for it may call itself.
+            # The name is assigned first, because the function may call itself.
             name = self._models[shape] = self.program.name("model")
             self.program.define(name, "m", *self.model(shape))
         return self._models[shape]
@@ -111,7 +111,7 @@ class Conversion(ABC):
         return f"list({x})" if inner == each else f"[{inner} for {each} in {x}]"
 
     def optional(self, inner: Shape, x: str) -> str:
-        """What may be None, and is not."""
+        """An optional value that is not None."""
         return self.source(inner, x)
 
     @abstractmethod
@@ -120,7 +120,7 @@ class Conversion(ABC):
         ...
 
     def union(self, shape: UnionShape, x: str) -> str:
-        """One of several shapes; where a format has another way for them, none comes here."""
+        """One of several shapes; formats without this method convert unions elsewhere."""
         raise AssertionError(f"{shape} is at {x}")
 
     @abstractmethod
@@ -135,12 +135,12 @@ class Conversion(ABC):
 
     @abstractmethod
     def model(self, shape: ModelShape) -> list[str]:
-        """The lines of a function from what is named m."""
+        """The lines of a function for the model named m."""
         ...
 
 
 def reading_fields(shape: ModelShape, m: str = "m") -> list[tuple[FieldShape, str, str]]:
-    """Of each field of the model named m: the field, a name for its value, and where it is."""
+    """The fields of the model named m: the field, a name for its value, and its source."""
     is_dict = shape.family is Family.DICT
     found = []
     for index, field in enumerate(shape.fields):
@@ -155,7 +155,7 @@ def reading_fields(shape: ModelShape, m: str = "m") -> list[tuple[FieldShape, st
 
 
 def derived_first(options: Iterable[Shape]) -> list[Shape]:
-    """The options of a union in the order in which a value is compared with their classes."""
+    """The options of a union, subclasses first, in the order in which classes are tested."""
 
     def bases(option: Shape) -> int:
         return len(option.cls.__mro__) if isinstance(option, ModelShape | EnumShape) else 0
@@ -170,14 +170,14 @@ def class_check(program: Program, shape: ModelShape, m: str = "m") -> str:
 
 
 def made(program: Program, shape: ModelShape, parts: dict[str, str]) -> str:
-    """The source of an object of a model from the source of each of its fields."""
+    """The source of an object of a model, from the sources of its fields."""
     match shape.family:
         case Family.ATTRIBUTES:
             cls = program.constant("cls", shape.cls)
             arguments = (f"{_parameter(shape.cls, name)}={each}" for name, each in parts.items())
             return f"{cls}({', '.join(arguments)})"
         case Family.PYDANTIC:
-            # Names in the schema are the aliases, which is what pydantic wants too.
+            # Names in the schema are the aliases, which pydantic also expects.
             make = program.constant("make", getattr(shape.cls, "model_validate"))  # noqa: B009
             names = {field.attribute: field.name for field in shape.fields}
             items = (f"{names[name]!r}: {each}" for name, each in parts.items())
@@ -189,5 +189,5 @@ def made(program: Program, shape: ModelShape, parts: dict[str, str]) -> str:
 
 
 def _parameter(cls: type, name: str) -> str:
-    # attrs leaves out the underscore of a private attribute.
+    # attrs removes the underscore of a private attribute.
     return name.lstrip("_") if hasattr(cls, "__attrs_attrs__") else name

@@ -1,4 +1,4 @@
-"""Type hints to shapes; what no schema can say is refused with the class and field named."""
+"""Type hints to shapes; unsupported types are refused with the name of class and field."""
 
 import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence, Set
@@ -49,7 +49,7 @@ SCALARS: dict[object, Scalar] = {
     datetime: Scalar.TIMESTAMP,
     timedelta: Scalar.DURATION,
 }
-# Another scalar for a hint that says more.
+# The scalar of an annotated type hint.
 MARKED: dict[tuple[Scalar, object], Scalar] = {
     (Scalar.LONG, Width.INT32): Scalar.INT,
     (Scalar.DOUBLE, Width.FLOAT32): Scalar.FLOAT,
@@ -66,7 +66,7 @@ MAKERS: dict[object, Callable[[list[object]], object]] = {
 }
 
 
-# Any: `list[Order]` and `Order | None` are types that `type` does not admit.
+# Any: `list[Order]` and `Order | None` are types that `type` does not accept.
 def shape_of(hint: Any, *, namespace: str | None = None) -> Shape:
     """The shape of a type; `namespace` is that of models that have none of their own.
 
@@ -77,7 +77,7 @@ def shape_of(hint: Any, *, namespace: str | None = None) -> Shape:
 
 
 class _Reader:
-    """Remembers the models it has met, because they may contain themselves."""
+    """Remembers models, because they may contain themselves."""
 
     def __init__(self, namespace: str | None) -> None:
         self._namespace = namespace
@@ -86,7 +86,7 @@ class _Reader:
         self._names: dict[str, object] = {}
 
     def shape(self, hint: Any, markers: tuple[object, ...]) -> Shape:
-        """The shape of a hint with what is annotated to it."""
+        """The shape of a type hint with its annotations."""
         while True:
             if get_origin(hint) is Annotated:
                 hint, *more = get_args(hint)
@@ -121,7 +121,7 @@ class _Reader:
 
     def _union(self, given: tuple[object, ...], markers: tuple[object, ...]) -> Shape:
         shapes = [self.shape(each, markers) for each in given if each is not NoneType]
-        # A union within a union, by way of Annotated, is one with it.
+        # A nested union, through Annotated, is flattened.
         flat = [
             each
             for shape in shapes

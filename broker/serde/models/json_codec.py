@@ -1,6 +1,6 @@
-"""Values of any Python type as JSON text: by msgspec, or by pydantic for its own models.
+"""Values of any Python type as JSON, with msgspec, or with pydantic for its own models.
 
-pydantic is never imported here: who gives a pydantic model has imported it.
+pydantic is never imported here: a caller with a pydantic model has already imported it.
 """
 
 import sys
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class JsonCodec(Generic[T]):
-    """Two functions, made once for a type; both raise whatever the type's own checks raise.
+    """Two functions, created once per type; both raise whatever the type's validation raises.
 
     >>> JsonCodec(list[int]).decode(b"[1, 2]")
     [1, 2]
@@ -22,10 +22,12 @@ class JsonCodec(Generic[T]):
     encode: Callable[[T], bytes]
     decode: Callable[[bytes], T]
 
-    # Any: `list[Order]` and `Order | None` are types that type[T] does not admit.
+    # Any: `list[Order]` and `Order | None` are types that type[T] does not accept.
     def __init__(self, wanted: Any) -> None:
-        """Prepare both ways; TypeError for a type that JSON cannot have, NameError for one whose
-        fields have types that are not defined yet."""
+        """Prepare both directions; TypeError for types that JSON does not support.
+
+        NameError for a type whose fields have types that are not defined yet.
+        """
         if is_pydantic(wanted):
             self.encode, self.decode = _dump_model, wanted.model_validate_json
         else:
@@ -33,7 +35,7 @@ class JsonCodec(Generic[T]):
             self.decode = msgspec.json.Decoder(wanted, dec_hook=_model_of).decode
 
 
-# Any: a class of a library that need not be installed.
+# Any: a class of a library that may not be installed.
 def is_pydantic(wanted: Any) -> bool:
     """Whether a type is a pydantic model."""
     pydantic = sys.modules.get("pydantic")
@@ -44,12 +46,12 @@ def is_pydantic(wanted: Any) -> bool:
 
 # Any: see is_pydantic.
 def _dump_model(value: Any) -> bytes:
-    # By alias, because that is how they are read.
+    # By alias, as they are read.
     text: str = value.model_dump_json(by_alias=True)
     return text.encode()
 
 
-# msgspec calls these two for classes it does not know; pydantic models may be fields of others.
+# msgspec calls these two for unknown classes; pydantic models may be fields of other models.
 def _dumped(value: Any) -> object:
     if is_pydantic(type(value)):
         dumped: object = value.model_dump(mode="json", by_alias=True)

@@ -1,9 +1,9 @@
-"""The JSON Schema of a model, as msgspec or pydantic describes the JSON that it writes.
+"""The JSON Schema of a model, as msgspec or pydantic describe the JSON that they write.
 
-Two things are added. The model itself is at the top, where registries look for its title, not
-behind a $ref. And objects are closed, as Confluent's serializers make them: a field with a default
-may be added to a closed object later, but not to an open one, which may have had a property of the
-same name and any type.
+There are two differences. The model itself is at the top, where registries expect its title, not
+behind a $ref. And objects are closed, as in Confluent's serializers: a field with a default may be
+added to a closed object later, but not to an open one, which may have had a property with the same
+name and any type.
 """
 
 import json
@@ -19,16 +19,16 @@ from broker.serde.schema.schema import Schema, SchemaKind
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 DEFINITIONS = "$defs"
 
-# Any in this file: `list[Order]` is a type that `type` does not admit; and JSON of any form.
+# Any in this file: `list[Order]` is a type that `type` does not accept; and any JSON.
 
 
 def json_schema_of(wanted: Any) -> Schema:
-    """The schema that values of a type are registered with."""
+    """The schema that is registered for values of a type."""
     try:
         JsonCodec(wanted)
         found = _described(wanted)
     except (TypeError, NameError, NotImplementedError, RuntimeError) as error:
-        # Avro's derivation knows the field, if it does not like it either.
+        # If Avro does not support the field either, its derivation names it.
         shape_of(wanted)
         raise SchemaError(
             f'"{getattr(wanted, "__name__", wanted)}" has no JSON Schema: {error}',
@@ -55,14 +55,14 @@ def _described(wanted: Any) -> dict[str, Any]:
 
 
 def _model_schema(wanted: Any) -> dict[str, Any]:
-    """What msgspec asks for classes that it does not know."""
+    """Called by msgspec for unknown classes."""
     if is_pydantic(wanted):
         return _described(wanted)
     raise NotImplementedError(f"{wanted.__name__} cannot be represented in JSON")
 
 
 def _lift(value: Any, top: dict[str, Any]) -> None:
-    """Bring the definitions of pydantic models within others to the top, where $ref looks."""
+    """Move the definitions of nested pydantic models to the top, where $ref expects them."""
     waiting = [value, *top.values()]
     while waiting:
         each = waiting.pop()
@@ -75,7 +75,7 @@ def _lift(value: Any, top: dict[str, Any]) -> None:
 
 
 def _point(value: Any, root: str) -> None:
-    """Let references to a definition point to the top."""
+    """Change references to definitions at the top."""
     if isinstance(value, dict):
         for key, each in value.items():
             if each == f"#/{DEFINITIONS}/{root}":

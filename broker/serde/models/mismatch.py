@@ -1,4 +1,4 @@
-"""find_mismatch: where a value does not match its shape; called only after an error."""
+"""find_mismatch: the part of a value that does not match its shape; called only after an error."""
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
@@ -60,7 +60,7 @@ FITS: dict[Scalar, Callable[[object], bool]] = {
 
 
 def find_mismatch(shape: Shape, value: object, path: str = "$", depth: int = 0) -> str | None:
-    """What does not fit, with its path; None if everything does.
+    """The mismatch, with its path; None if there is none.
 
     >>> find_mismatch(ArrayShape(Scalar.STRING, list), ["a", 5])
     '$[1] must be a str, not int'
@@ -162,7 +162,7 @@ def _what(value: object) -> str:
 
 
 def unscaled_with(shape: DecimalShape) -> Callable[[Decimal], int]:
-    """A function from a Decimal to its digits as one whole number; too many digits raise."""
+    """A function from a Decimal to its digits as an integer; raises if there are too many."""
     exact = Context(prec=shape.precision, traps=[Inexact, InvalidOperation])
     step, scale = Decimal(1).scaleb(-shape.scale), Decimal(shape.scale)
 

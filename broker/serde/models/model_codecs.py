@@ -1,4 +1,4 @@
-"""How values of a model become bytes in each format: what Framing needs to know of it."""
+"""The codecs of models for each format, as Framing uses them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ class ModelCodec:
     codec: Codec
 
 
-# Any in this file: `list[Order]` and `Order | None` are types that `type` does not admit.
+# Any in this file: `list[Order]` and `Order | None` are types that `type` does not accept.
 
 
 def avro_codec(wanted: Any, namespace: str | None) -> ModelCodec:
-    """Avro: by generated functions for the own schema, by fastavro for those of others."""
+    """Avro: generated functions for the derived schema, fastavro for other schemas."""
     shape = shape_of(wanted, namespace=namespace)
     schema, title = avro_schema_of(shape), _name(wanted)
     reader = parse_avro(schema.text, {})
@@ -47,11 +47,11 @@ def avro_codec(wanted: Any, namespace: str | None) -> ModelCodec:
         prefix = frame(schema_id)
         if to_bytes is not None and cast(AvroSchema, parsed).canonical == reader.canonical:
             return checked(shape, lambda value: prefix + to_bytes(value))
-        # A schema from elsewhere, or values that may be too deep.
+        # Another schema, or values that may be nested too deeply.
         encode = encoder(cast(AvroSchema, parsed), prefix)
         return checked(shape, lambda value: encode(to_value(value)))
 
-    # Arrays of models without fields take no bytes, so that their counts have no limit.
+    # Arrays of models without fields take no bytes, so their length is unlimited.
     empty = not all(model.fields for model in models_in(shape))
     from_bytes = None
     if not deep and not empty:
@@ -70,7 +70,7 @@ def avro_codec(wanted: Any, namespace: str | None) -> ModelCodec:
 
 
 def json_codec(wanted: Any, namespace: str | None) -> ModelCodec:
-    """JSON by msgspec or pydantic. What is written is read again, which checks every field."""
+    """JSON with msgspec or pydantic. Written values are read again, which validates every field."""
     schema, title = json_schema_of(wanted), _name(wanted)
     both: JsonCodec[object] = JsonCodec(wanted)
     to_text, from_text = both.encode, both.decode
@@ -82,7 +82,7 @@ def json_codec(wanted: Any, namespace: str | None) -> ModelCodec:
             text = to_text(value)
             try:
                 from_text(text)
-            except Exception as error:  # a class's own checks may raise anything
+            except Exception as error:  # validation of a class may raise anything
                 raise NotAllowed(str(error)) from error
             return prefix + text
 
@@ -98,7 +98,7 @@ def json_codec(wanted: Any, namespace: str | None) -> ModelCodec:
 
 
 def protobuf_codec(wanted: Any, namespace: str | None) -> ModelCodec:
-    """Protobuf messages, read as the model's own: by the numbers of fields."""
+    """Protobuf messages, read as the model's own messages, by field numbers."""
     shape = shape_of(wanted, namespace=namespace)
     schema, title = protobuf_schema_of(shape), _name(wanted)
     own = parse_protobuf(schema.text, {})
@@ -136,12 +136,12 @@ def protobuf_codec(wanted: Any, namespace: str | None) -> ModelCodec:
 
 
 def checked(shape: Shape, encode: Callable[[Any], bytes]) -> Encode:
-    """Say where a value does not fit when it could not be encoded."""
+    """Add the location of a mismatch to errors of an encoder."""
 
     def encode_checked(value: object) -> bytes:
         try:
             return encode(value)
-        except Exception as error:  # libraries and values raise what they like
+        except Exception as error:  # libraries and values may raise anything
             wrong = find_mismatch(shape, value)
             if wrong is None:
                 raise

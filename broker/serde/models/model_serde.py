@@ -17,12 +17,12 @@ _CODECS = {"AVRO": avro_codec, "JSON": json_codec, "PROTOBUF": protobuf_codec}
 
 
 class ModelSerde(Generic[T]):
-    """Values of one model behind the id of its schema, which is made of the model's type hints.
+    """Values of one model, with the id of its schema, which is derived from type hints.
 
         serde = ModelSerde(Order, "http://127.0.0.1:8081", format="AVRO")
 
-    Records are read as the model sees them, whatever version of it wrote them: new fields take
-    their defaults, and fields that are gone are left out.
+    Records are read as the model, whatever version of it wrote them: new fields get their defaults,
+    and removed fields are ignored.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per option
@@ -38,16 +38,16 @@ class ModelSerde(Generic[T]):
         use_latest: bool = False,
         normalize: bool = False,
     ) -> None:
-        """Derive the schema: SchemaError names the field that cannot have one.
+        """Derive the schema: SchemaError names an unsupported field.
 
-        `registry` is one, or its URL; nothing is asked of it yet. `namespace` is that of classes
-        without `__schema_namespace__`; left out, their modules. See RegistryAvroSerde for
+        `registry` is a registry, or its URL; no request is sent yet. `namespace` is that of classes
+        without `__schema_namespace__`; the default is their module. See RegistryAvroSerde for
         `auto_register`, `use_latest` and `normalize`.
         """
         if format not in _CODECS:
             raise SerdeError(f'unknown model format "{format}"', hint=f"use {', '.join(_CODECS)}")
         if isinstance(registry, str):
-            # Here, because httpx takes long to import and most programs need none.
+            # Imported here, because httpx is slow to import and most programs do not need it.
             from broker.serde.registry.http_registry import HttpSchemaRegistry
 
             registry = HttpSchemaRegistry(registry)
@@ -74,9 +74,9 @@ class ModelSerde(Generic[T]):
         return cast("T | None", self._framing.deserialize(topic, data))
 
     def check(self, topic: str) -> int:
-        """Register the schema for a topic now, or find it there; its id.
+        """Register the schema for a topic now, or look it up; returns its id.
 
-        RegistryError 409 says what keeps old records from being read with the model as it is.
+        RegistryError 409 contains the reasons why old records cannot be read with the model.
         """
         schemas = self._schemas
         subject = schemas.subject_of(topic, self._name)
@@ -98,7 +98,7 @@ class ModelSerde(Generic[T]):
             ) from error
 
 
-# Any: options are ModelSerde's own, which checks them.
+# Any: options of ModelSerde, which validates them.
 def avro(model: type[T], registry: SchemaRegistry | str, **options: Any) -> ModelSerde[T]:
     """Values of a model as Avro: `builder.stream("orders", key=str, value=avro(Order, url))`."""
     return ModelSerde(model, registry, "AVRO", **options)

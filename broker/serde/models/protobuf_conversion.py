@@ -57,18 +57,18 @@ from broker.serde.schema.protobuf_fields import Member
 
 NANOS = 1000  # in a microsecond
 
-# Any in this file: messages, whose classes are made of descriptors.
+# Any in this file: messages, whose classes are created from descriptors.
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A shape, and the field that has it, which says what takes the place of a missing value."""
+    """A shape, and its field, which defines the default of a missing value."""
 
     shape: Shape
     field: FieldShape | None = attribute(default=None, compare=False)
 
 
-# Any: what goes in is known to the shape alone.
+# Any: only the shape knows the type of the values.
 def fields_writer(title: str, shape: Shape, message: Descriptor) -> Callable[[Any], dict[str, Any]]:
     """A function from values of a shape to the fields of messages."""
     program = Program(title)
@@ -76,7 +76,7 @@ def fields_writer(title: str, shape: Shape, message: Descriptor) -> Callable[[An
 
 
 class _Writing:
-    """Takes models apart."""
+    """Reads the attributes of models."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -102,11 +102,11 @@ class _Writing:
         return None
 
     def null(self, field: FieldDescriptor, wanted: _Wanted) -> str | None:
-        """What is None is not set."""
+        """None is an unset field."""
         return "None" if isinstance(wanted.shape, OptionalShape) else None
 
     def null_item(self, field: FieldDescriptor, wanted: _Wanted) -> str | None:
-        """Lists and maps have no None."""
+        """Lists and maps cannot contain None."""
         return None
 
     def record(self, message: Descriptor, wanted: _Wanted) -> Parts[_Wanted]:
@@ -154,7 +154,7 @@ class _Writing:
     def entries(
         self, field: FieldDescriptor, wanted: _Wanted, x: str
     ) -> tuple[str, _Wanted, _Wanted] | None:
-        """Of a dict; but a list may have models named as entries of maps are."""
+        """A dict; but a list may have models with the names of map entries."""
         shape = inner_of(wanted.shape)
         if not isinstance(shape, MapShape):
             return None
@@ -167,7 +167,7 @@ def _member(message: Descriptor, field: FieldShape) -> Member:
     return found
 
 
-# Any: what comes out is known to the shape alone.
+# Any: only the shape knows the type of the values.
 def message_reader(title: str, shape: Shape, message: Descriptor) -> Callable[[Any], Any]:
     """A function from messages to values of a shape."""
     program = Program(title)
@@ -175,7 +175,7 @@ def message_reader(title: str, shape: Shape, message: Descriptor) -> Callable[[A
 
 
 class _Reading:
-    """Makes models."""
+    """Creates models."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -191,13 +191,13 @@ class _Reading:
         )
 
     def leaf(self, field: FieldDescriptor, wanted: _Wanted, x: str) -> str | None:
-        """From what the schema has for the shape."""
+        """From the schema's value for the shape."""
         shape = inner_of(wanted.shape)
         match shape:
             case Scalar():
                 return _TEMPLATES[shape].format(x=x)
             case DecimalShape():
-                # The scale is the one it was written with.
+                # The scale is the one with which it was written.
                 return f"{self._program.constant('decimal', _read_decimal)}({x})"
             case EnumShape(cls=cls):
                 members = {number: cls[name] for name, number in enum_numbers(shape).items()}
@@ -242,21 +242,21 @@ class _Reading:
             return f"{self._program.constant('factory', field.factory)}()"
         if field.default is not REQUIRED and field.default is not None:
             default = self._program.constant("default", field.default)
-            # A default that could be changed must not be shared.
+            # A mutable default must not be shared.
             return f"deepcopy({default})" if isinstance(field.shape, ModelShape) else default
         if isinstance(field.shape, OptionalShape):
             return "None"
         return f"missing({field.attribute!r})"
 
     def items(self, field: FieldDescriptor, wanted: _Wanted, x: str) -> tuple[_Wanted, str]:
-        """In the container of the hint."""
+        """The container of the type hint."""
         shape = inner_of(wanted.shape)
         assert isinstance(shape, ArrayShape), "no other shape has a repeated field"
         make = x if shape.make is list else f"{self._program.constant('make', shape.make)}({x})"
         return _Wanted(shape.element), make
 
     def entries(self, field: FieldDescriptor, wanted: _Wanted) -> tuple[_Wanted, _Wanted] | None:
-        """A dict; but a list may have models named as entries of maps are."""
+        """A dict; but a list may have models with the names of map entries."""
         shape = inner_of(wanted.shape)
         if not isinstance(shape, MapShape):
             return None
@@ -288,18 +288,18 @@ def _timestamp_fields(value: datetime) -> dict[str, int]:
 def _duration_fields(value: timedelta) -> dict[str, int]:
     total = values.micros_of(value)
     seconds, rest = divmod(abs(total), values.SECOND)
-    # Both have the sign of the whole.
+    # Both have the sign of the duration.
     sign = -1 if total < 0 else 1
     return {"seconds": sign * seconds, "nanos": sign * rest * NANOS}
 
 
 def _date_fields(value: date) -> dict[str, int]:
-    values.days(value)  # which refuses a datetime
+    values.days(value)  # refuses a datetime
     return {"year": value.year, "month": value.month, "day": value.day}
 
 
 def _time_fields(value: time) -> dict[str, int]:
-    values.day_micros(value)  # which refuses a time zone
+    values.day_micros(value)  # refuses a time zone
     return {
         "hours": value.hour,
         "minutes": value.minute,

@@ -5,13 +5,13 @@
     float double, Float32   date google.type.Date                T | None          optional
     bytes bytes             time google.type.TimeOfDay           A | B             oneof
     UUID string             Decimal confluent.type.Decimal       Literal  string or int64
-    Enum enum: COLOUR_UNSPECIFIED = 0, COLOUR_RED = 1 and so on; the members' own numbers if all
-    of them are whole numbers from 0
+    Enum enum: COLOUR_UNSPECIFIED = 0, COLOUR_RED = 1 and so on; the members' numbers if all
+    of them are integers from 0
 
-Fields are numbered in their order, from 1, or from the FieldNumber of one before. A field with a
-default is optional too, so that a record without it differs from one with a zero. Not possible in
-Protobuf, and refused: lists in lists or maps, None in lists or maps, a list or map that may be
-None, a datetime without a time zone, a union that is not the type of a field.
+Fields are numbered in their order, from 1, or from the FieldNumber of a previous one. A field with
+a default is also optional, so that a record without it differs from one with a zero. Protobuf does
+not support, and Millstream refuses: lists in lists or maps, None in lists or maps, a list or map
+that may be None, a datetime without a time zone, a union that is not the type of a field.
 """
 
 import re
@@ -78,7 +78,7 @@ class Option:
 
 
 def protobuf_schema_of(shape: Shape) -> Schema:
-    """The schema that values of a model are registered with."""
+    """The schema that is registered for values of a model."""
     if not isinstance(shape, ModelShape):
         raise SchemaError(
             "only models have a Protobuf schema", hint="wrap the value in a dataclass with a field"
@@ -101,17 +101,17 @@ def protobuf_schema_of(shape: Shape) -> Schema:
 
 
 def inner_of(shape: Shape) -> Shape:
-    """A shape without its None."""
+    """The shape of an optional shape without None; otherwise the shape itself."""
     return shape.inner if isinstance(shape, OptionalShape) else shape
 
 
 def has_default(field: FieldShape) -> bool:
-    """Whether there is something to take for a field that a record does not have."""
+    """Whether there is a value for a field that a record does not have."""
     return field.default is not REQUIRED or field.factory is not None
 
 
 def has_presence(field: FieldShape) -> bool:
-    """Whether a record says that it has the field."""
+    """Whether a record distinguishes a missing field from its default."""
     inner = inner_of(field.shape)
     if isinstance(inner, ArrayShape | MapShape):
         return False
@@ -133,7 +133,7 @@ def enum_numbers(shape: EnumShape) -> dict[str, int]:
 
 
 def type_name(shape: Shape) -> str:
-    """What a field of a shape is declared as; "" for what is not a single value."""
+    """The type in the declaration of a field; "" if it is not a single value."""
     match shape:
         case Scalar():
             return PRIMITIVES.get(shape) or MESSAGES.get(shape, "")
@@ -210,7 +210,7 @@ def _enum(shape: EnumShape) -> Iterator[str]:
     yield f"enum {shape.name} {{"
     if 0 not in numbers.values():
         yield f"  {prefix}_UNSPECIFIED = 0;"
-    # The first one must be zero.
+    # The first value must be zero.
     for name, number in sorted(numbers.items(), key=lambda item: item[1]):
         yield f"  {prefix}_{name} = {number};"
     yield "}"

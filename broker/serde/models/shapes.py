@@ -1,20 +1,20 @@
-"""Shapes: what type hints say, in the few kinds that schemas know."""
+"""Shapes: type hints, reduced to the kinds that schemas support."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-# What a field's default is that has none.
+# The default of a field that has none.
 REQUIRED = object()
 
 
 class Scalar(Enum):
-    """Values without parts; the text is what errors call them."""
+    """Scalar values; the string is their name in errors."""
 
     BOOLEAN = "a bool"
     INT = "a 32-bit int"
     LONG = "a 64-bit int"
-    FLOAT = "a float "  # of 32 bits; the space keeps it from being an alias
+    FLOAT = "a float "  # of 32 bits; the space prevents an alias
     DOUBLE = "a float"
     STRING = "a str"
     BYTES = "bytes"
@@ -28,7 +28,7 @@ class Scalar(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DecimalShape:
-    """Decimals of so many digits."""
+    """Decimals with a number of digits."""
 
     precision: int
     scale: int
@@ -55,7 +55,7 @@ class LiteralShape:
 
 @dataclass(frozen=True, slots=True)
 class ArrayShape:
-    """Values of one shape, in the container that `make` makes."""
+    """Values of one shape, in the container that `make` creates."""
 
     element: "Shape"
     make: Callable[[list[object]], object]
@@ -63,7 +63,7 @@ class ArrayShape:
 
 @dataclass(frozen=True, slots=True)
 class MapShape:
-    """Values of one shape by text."""
+    """Values of one shape by string."""
 
     value: "Shape"
 
@@ -83,7 +83,7 @@ class UnionShape:
 
 
 class Family(Enum):
-    """Kinds of classes, as they are read and made."""
+    """Kinds of classes, by how they are read and created."""
 
     ATTRIBUTES = "attributes"  # dataclasses, msgspec.Struct, attrs, NamedTuple
     DICT = "dict"  # TypedDict
@@ -92,7 +92,7 @@ class Family(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FieldShape:
-    """A field: its name in the class, its name in the schema, and what it holds."""
+    """A field: its name in the class, its name in the schema, and its shape."""
 
     attribute: str
     name: str
@@ -107,7 +107,7 @@ class FieldShape:
 # Compared by identity, because a model may contain itself.
 @dataclass(eq=False, slots=True)
 class ModelShape:
-    """A class with named fields; they are filled in after it is made, for they may refer to it."""
+    """A class with named fields, which are added later, because they may refer to it."""
 
     cls: type
     family: Family
@@ -136,17 +136,17 @@ Shape = (
 
 
 def models_in(shape: Shape) -> list[ModelShape]:
-    """All models of a shape, also nested, each once and in the order they are met."""
+    """All models of a shape, including nested ones, each once, in the order of the walk."""
     return [each for each in _named(shape, []) if isinstance(each, ModelShape)]
 
 
 def enums_in(shape: Shape) -> list[EnumShape]:
-    """All enums of a shape, in the same manner."""
+    """All enums of a shape, likewise."""
     return [each for each in _named(shape, []) if isinstance(each, EnumShape)]
 
 
 def is_recursive(shape: Shape) -> bool:
-    """Whether a model contains itself, also by way of others."""
+    """Whether a model contains itself, directly or through others."""
     return any(
         model in models_in(field.shape) for model in models_in(shape) for field in model.fields
     )

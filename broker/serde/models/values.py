@@ -1,4 +1,4 @@
-"""Single values on their way into schemas' types: dates and times as numbers, decimals as bytes."""
+"""Conversions of single values to schema types: times as numbers, decimals as bytes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
@@ -15,51 +15,51 @@ EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 INT32, INT64 = 1 << 31, 1 << 63
-# More digits are not read: turning them into decimal ones takes quadratic time.
+# Decimals with more digits are refused: converting them takes quadratic time.
 DIGIT_BITS_MAX = 1 << 14
 SCALE_MAX = 5000
 WIDE = Context(prec=10_000)
 
 
 class TypeMismatch(Exception):
-    """A value is not of the type that its field has; `find_mismatch` finds where."""
+    """A value does not have the type of its field; `find_mismatch` determines which."""
 
 
 def whole(value: object) -> int:
-    """An int of 64 bits that is not exactly an int: of a subclass, but no bool."""
+    """A 64-bit int of a subclass of int; a bool is refused."""
     if isinstance(value, int) and not isinstance(value, bool) and -INT64 <= value < INT64:
         return int(value)
     raise TypeMismatch
 
 
 def whole32(value: object) -> int:
-    """The same of 32 bits."""
+    """The same with 32 bits."""
     if isinstance(value, int) and not isinstance(value, bool) and -INT32 <= value < INT32:
         return int(value)
     raise TypeMismatch
 
 
 def number(value: object) -> float:
-    """A float that is an int, or of a subclass."""
+    """An int or a subclass of float, as a float."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     raise TypeMismatch
 
 
 def text(value: object) -> str:
-    """A str of a subclass."""
+    """A subclass of str, as a str."""
     if isinstance(value, str):
         return str.__str__(value)
     raise TypeMismatch
 
 
 def refuse(value: object) -> object:
-    """For what has no second chance."""
+    """Raise TypeMismatch."""
     raise TypeMismatch
 
 
 def converted(kind: str, value: object) -> object:
-    """A value that is not exactly of Avro's primitive type, but may be written as one."""
+    """Convert a value that may be written as Avro's primitive type, but has another class."""
     match kind:
         case "int":
             return whole32(value)
@@ -73,7 +73,7 @@ def converted(kind: str, value: object) -> object:
 
 
 def without_none(found: dict[str, object], names: Iterable[str]) -> dict[str, object]:
-    """A dict without these items where they are None."""
+    """A dict without those of the named items that are None."""
     for name in names:
         if found[name] is None:
             del found[name]
@@ -81,7 +81,7 @@ def without_none(found: dict[str, object], names: Iterable[str]) -> dict[str, ob
 
 
 def elements(value: object) -> object:
-    """What an array may be made of."""
+    """Validate the items of an array."""
     if isinstance(value, list | tuple | set | frozenset):
         return value
     raise TypeMismatch
@@ -93,7 +93,7 @@ def micros(value: datetime) -> int:
 
 
 def local_micros(value: datetime) -> int:
-    """The same of a datetime without a time zone, and only of such."""
+    """The same for a datetime without a time zone; others raise TypeError."""
     return micros_of(value - LOCAL_EPOCH)
 
 
@@ -152,7 +152,7 @@ def time_of_day(value: int | time) -> time:
 
 
 def uuid(value: str | UUID) -> UUID:
-    """The UUID of its text."""
+    """The UUID of its string."""
     return value if isinstance(value, UUID) else UUID(value)
 
 
@@ -168,7 +168,7 @@ def decimal_writer(shape: DecimalShape) -> Callable[[Decimal], bytes]:
 
 
 def decimal_reader(shape: DecimalShape) -> Callable[[bytes | Decimal], Decimal]:
-    """A function from Avro's bytes, or what fastavro made of them, to a Decimal."""
+    """A function from Avro's bytes, or fastavro's value of them, to a Decimal."""
     scale = shape.scale
 
     def read(value: bytes | Decimal) -> Decimal:
@@ -180,7 +180,7 @@ def decimal_reader(shape: DecimalShape) -> Callable[[bytes | Decimal], Decimal]:
 
 
 def scaled(digits: int, scale: int) -> Decimal:
-    """The Decimal of all its digits and of how many are after the point."""
+    """The Decimal with these digits and this scale."""
     if digits.bit_length() > DIGIT_BITS_MAX or abs(scale) > SCALE_MAX:
         raise ValueError("a decimal has too many digits")
     return Decimal(digits).scaleb(-scale, WIDE)
@@ -194,5 +194,5 @@ class EnumMembers(dict[object, Enum]):
         self._name = name
 
     def __missing__(self, key: object) -> Enum:
-        """Say what is missing, and of what."""
+        """Raise an error with the name of the enum."""
         raise ValueError(f'"{self._name}" has no member {key!r}')

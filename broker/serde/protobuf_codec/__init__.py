@@ -1,1 +1,1 @@
-"""Protobuf messages to values: a code generator, whose bytes Google's library reads."""
+"""Generates conversions between Protobuf messages and values; Google's library does the I/O."""

@@ -1,8 +1,8 @@
-"""Functions that take Protobuf messages apart, generated for one message and one kind of values.
+"""Generates functions that read Protobuf messages, for one representation of values.
 
-Google's library (upb) reads the bytes. The walk over the message's fields is here; what becomes of
-the values is known to an `Accessor`: rows of columns, models, Connect's structs. For a message with
-a string that may be missing and a repeated date, of which a row has both, the function is
+Google's library (upb) parses the bytes. The walk over the message's fields is here; an `Accessor`
+defines how values are created: rows of columns, models, Connect's structs. For a message with a
+string that may be missing and a repeated date, which are both in a row, the function is
 
     def read_1(m):
         return ((m.name if m.HasField('name') else None), [date_2(e_3) for e_3 in m.days],)
@@ -31,7 +31,7 @@ _LONG_END = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Made(Generic[T]):
-    """A message: the members that are wanted and what of them, and what is made of their values."""
+    """A message: the members to read and their values, and the source that combines them."""
 
     wanted: Sequence[tuple[Member, T]]
     source: Callable[[Sequence[str]], str]
@@ -39,9 +39,9 @@ class Made(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Chosen(Generic[T]):
-    """A union: of the fields that are wanted what they are, and what is made of their values.
+    """A union: the values of the fields to read, and the source of the union.
 
-    `other` is the source where another field is set, `absent` where none is.
+    `other` is the source if another field is set, `absent` if none is.
     """
 
     options: Sequence[tuple[FieldDescriptor, T, Callable[[str], str]]]
@@ -50,45 +50,45 @@ class Chosen(Generic[T]):
 
 
 class Accessor(Protocol[T]):
-    """How values are made; T describes a value, beside the field that has it.
+    """Defines how values are created; T describes a value, in addition to its field.
 
-    `x` is always a source that is to be used once.
+    `x` is always a source that must be used once.
     """
 
     def leaf(self, field: FieldDescriptor, wanted: T, x: str) -> str | None:
-        """The source of one value from what upb has; None for a message that has parts."""
+        """The source of a single value from upb's value; None for a message with fields."""
         ...
 
     def record(self, message: Descriptor, wanted: T) -> Made[T]:
-        """A message's value from its members."""
+        """A message's value, from its members."""
         ...
 
     def union(self, union: OneofDescriptor, wanted: T) -> Chosen[T]:
-        """A union's value from the field that is set."""
+        """A union's value, from the field that is set."""
         ...
 
     def absent(self, field: FieldDescriptor, wanted: T) -> str | None:
-        """The source where a field is not set; None where it has a default then."""
+        """The source if a field is not set; None if it then has a default."""
         ...
 
     def items(self, field: FieldDescriptor, wanted: T, x: str) -> tuple[T, str]:
-        """What the items of a repeated field are, and the source of the whole from their list."""
+        """The value of the items of a repeated field, and the source of the list from them."""
         ...
 
     def entries(self, field: FieldDescriptor, wanted: T) -> tuple[T, T] | None:
-        """What the keys and the values of a map are; None for a list."""
+        """The values of a map's keys and values; None for a list."""
         ...
 
 
 class Decoding(Generic[T]):
-    """Writes the sources of one message's functions."""
+    """Generates the sources of one message's functions."""
 
     def __init__(self, program: Program, accessor: Accessor[T]) -> None:
         self._program = program
         self._accessor = accessor
         self._records: dict[tuple[str, T], str] = {}
 
-    # Any: messages, whose classes are made of descriptors, and what only the accessor knows.
+    # Any: messages, whose classes are created from descriptors, and values of the accessor.
     def function(self, message: Descriptor, wanted: T) -> Callable[[Any], Any]:
         """The function from messages to values."""
         return self._program.function(self._record(message, wanted))
@@ -96,7 +96,7 @@ class Decoding(Generic[T]):
     def _record(self, message: Descriptor, wanted: T) -> str:
         key = (message.full_name, wanted)
         if key not in self._records:
-            # Named before it is written, for it may call itself.
+            # The name is assigned first, because the function may call itself.
             name = self._records[key] = self._program.name("read")
             made = self._accessor.record(message, wanted)
             sources = [
@@ -162,7 +162,7 @@ def attribute(m: str, name: str) -> str:
 
 
 def symbol_of(enum: EnumDescriptor) -> Callable[[int], str]:
-    """The name of a number; one that the schema does not know has in Java a name that says so."""
+    """The name of an enum value; an unknown number has the name that Java gives it."""
     names: dict[int, str] = {}
     for each in enum.values:
         names.setdefault(each.number, each.name)
@@ -171,7 +171,7 @@ def symbol_of(enum: EnumDescriptor) -> Callable[[int], str]:
 
 
 def signed(value: int) -> int:
-    """An unsigned number of 64 bits as Java's long has it."""
+    """An unsigned 64-bit number as Java's long."""
     return value - 2 * _LONG_END if value >= _LONG_END else value
 
 

@@ -1,8 +1,8 @@
-"""Functions that make Protobuf messages, generated for one message and one kind of values.
+"""Generates functions that create Protobuf messages, for one representation of values.
 
-They make dicts, of which Google's library (upb) makes messages, all of them at once. The walk over
-the message's fields is here; what the values are is known to an `Accessor`. For a message with a
-string and a repeated date, of which a row has both, the function is
+They create dicts, from which Google's library (upb) creates a whole message in one call. The walk
+over the message's fields is here; an `Accessor` defines how values are read. For a message with a
+string and a repeated date, which are both in a row, the function is
 
     def fields_1(x):
         v0, v1, = x
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Parts(Generic[T]):
-    """A message's value taken apart.
+    """The parts of a message's value.
 
-    `lines` check what is named x and give names to its parts; of each member that has a part there
-    are the name and what it is. `explain` names a function that gives the error to raise, of the
-    value and the error that occurred.
+    `lines` validate the value named x and assign names to its parts; for each member with a part
+    there are the name and its description. `explain` names a function that returns the error to
+    raise, given the value and the original error.
     """
 
     lines: Sequence[str]
@@ -41,9 +41,9 @@ class Parts(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[T]):
-    """The options for what is named x: the source of a test, the field, the source of its value.
+    """The options for the value named x: the source of a test, the field, the source of its value.
 
-    The last line is for values of no option.
+    The last line is the default.
     """
 
     lines: Sequence[str]
@@ -52,17 +52,17 @@ class Choice(Generic[T]):
 
 
 class Accessor(Protocol[T]):
-    """How values are taken apart; T describes a value, beside the field for it.
+    """Defines how values are read; T describes a value, in addition to its field.
 
     `x` is always the name of a variable.
     """
 
     def leaf(self, field: FieldDescriptor, wanted: T, x: str) -> str | None:
-        """The source of what upb takes of one value; None for a message that has parts."""
+        """The source of upb's argument for a single value; None for a message with fields."""
         ...
 
     def null(self, field: FieldDescriptor, wanted: T) -> str | None:
-        """The source of what stands for None; None where values are not compared with it."""
+        """The source for None; None if values are not compared with it."""
         ...
 
     def null_item(self, field: FieldDescriptor, wanted: T) -> str | None:
@@ -70,7 +70,7 @@ class Accessor(Protocol[T]):
         ...
 
     def record(self, message: Descriptor, wanted: T) -> Parts[T]:
-        """The parts of what is named x."""
+        """The parts of the value named x."""
         ...
 
     def union(self, union: OneofDescriptor, wanted: T) -> Choice[T]:
@@ -78,29 +78,29 @@ class Accessor(Protocol[T]):
         ...
 
     def items(self, field: FieldDescriptor, wanted: T, x: str) -> tuple[str, T, str]:
-        """The source of a list's items, what they are, and what explains errors, or ""."""
+        """The source of a list's items, their description, and the `explain` function or ""."""
         ...
 
     def entries(self, field: FieldDescriptor, wanted: T, x: str) -> tuple[str, T, T] | None:
-        """The source of a map's pairs of key and value, and what the two are; None for a list."""
+        """The source of a map's pairs, and the description of keys and values; None for a list."""
         ...
 
 
 class Encoding(Generic[T]):
-    """Writes the sources of one message's functions."""
+    """Generates the sources of one message's functions."""
 
     def __init__(self, program: Program, accessor: Accessor[T]) -> None:
         self._program = program
         self._accessor = accessor
         self._records: dict[tuple[str, T], str] = {}
 
-    # Any: what goes in is known to the accessor alone, and what comes out to upb.
+    # Any: only the accessor knows the type of the values, and only upb that of the results.
     def function(self, message: Descriptor, wanted: T) -> Callable[[Any], dict[str, Any]]:
         """The function from values to the fields of messages."""
         return self._program.function(self._record(message, wanted))
 
     def member_function(self, member: Member, wanted: T) -> Callable[[Any], Any]:
-        """The function from the values of one member."""
+        """The function for the values of one member."""
         if isinstance(member, OneofDescriptor):
             return self._program.function(self._union(member, wanted))
         return self._defined("value", self._value(member, wanted, "x"))
@@ -121,7 +121,7 @@ class Encoding(Generic[T]):
     def _record(self, message: Descriptor, wanted: T) -> str:
         key = (message.full_name, wanted)
         if key not in self._records:
-            # Named before it is written, for it may call itself.
+            # The name is assigned first, because the function may call itself.
             name = self._records[key] = self._program.name("fields")
             parts = self._accessor.record(message, wanted)
             sources = [
@@ -141,7 +141,7 @@ class Encoding(Generic[T]):
     def _present(self, field: FieldDescriptor, wanted: T, x: str) -> str:
         if entry_of(field) is None and not is_repeated(field):
             return self._single(field, wanted, x)
-        # A function of its own, so that errors of its items can be explained.
+        # A separate function, so that errors of its items can be explained.
         name, entry = self._program.name("list"), entry_of(field)
         found = None if entry is None else self._accessor.entries(field, wanted, "x")
         if entry is not None and found is not None:

@@ -1,4 +1,4 @@
-"""Clients of a schema registry: what serdes ask of one, over HTTP and remembered."""
+"""Clients of a schema registry: the interface of serdes, over HTTP, with a cache."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from broker.serde.registry.cached_registry import CachedRegistry
 if TYPE_CHECKING:
     from broker.serde.registry.http_registry import HttpSchemaRegistry
 else:
-    # The HTTP library is imported when it is used: the import is slow.
+    # The HTTP library is imported on demand: the import is slow.
     __getattr__, __dir__ = public_names(__name__, {"http_registry": ["HttpSchemaRegistry"]})
 
 

@@ -1,4 +1,4 @@
-"""SchemaRegistry: what serdes ask of a registry, over HTTP or in this process."""
+"""SchemaRegistry: the interface of a registry for serdes, over HTTP or in this process."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,7 +10,7 @@ LATEST = -1
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema with the place a registry gave it."""
+    """A registered schema: its subject, version and id."""
 
     subject: str
     version: int
@@ -19,18 +19,18 @@ class RegisteredSchema:
 
 
 class SchemaRegistry(Protocol):
-    """Calls raise RegistryError; all of them may be made from any thread."""
+    """Methods raise RegistryError; any thread may call them."""
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
-        """The id of a schema, newly registered under the subject or already there."""
+        """The id of a schema, which is registered if necessary."""
         ...
 
     def schema(self, schema_id: int, *, subject: str | None = None) -> Schema:
-        """The schema with an id; the subject says in which context to look first."""
+        """The schema with an id; the subject determines which context is searched first."""
         ...
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Where a schema is registered under a subject; RegistryError 40401 or 40403 if nowhere."""
+        """The registered version of a schema in a subject; RegistryError 40401 or 40403 if none."""
         ...
 
     def version(self, subject: str, version: int = LATEST) -> RegisteredSchema:

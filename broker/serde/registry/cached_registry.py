@@ -1,4 +1,4 @@
-"""CachedRegistry: remembers what a registry said, so that records do not ask it again.
+"""CachedRegistry: caches the responses of a registry, so that records need no requests.
 
     what                      kept
     a schema by its id        always: an id never changes its meaning
@@ -7,7 +7,7 @@
     the latest version        for `latest_ms`
     "there is no such thing"  for `failures_ms`, so that bad records do not hammer the registry
 
-All of it is bounded: what was not used for longest goes first.
+The size is limited: the least recently used entry is evicted first.
 """
 
 from collections import OrderedDict
@@ -26,7 +26,7 @@ _ALWAYS = None
 
 
 class CachedRegistry:
-    """A SchemaRegistry in front of another one; any thread may ask."""
+    """A SchemaRegistry with a cache for another one; any thread may call it."""
 
     def __init__(
         self,
@@ -37,23 +37,23 @@ class CachedRegistry:
         failures_ms: int = 1_000,
         clock: Clock | None = None,
     ) -> None:
-        """Remember at most `capacity` answers."""
+        """Cache at most `capacity` responses."""
         self._registry = registry
         self._capacity = capacity
         self._latest_ms = latest_ms
         self._failures_ms = failures_ms
         self._clock = clock or SystemClock()
         self._lock = concurrency.Lock()
-        # Answers or errors, with the monotonic time at which they are forgotten.
+        # Responses or errors, with the monotonic time at which they expire.
         self._known: OrderedDict[Hashable, tuple[object, int | None]] = OrderedDict()
 
     @classmethod
     def of(cls, registry: SchemaRegistry) -> "CachedRegistry":
-        """The registry itself if it remembers, else one in front of it."""
+        """The registry itself if it has a cache, otherwise one with a cache."""
         return registry if isinstance(registry, cls) else cls(registry)
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
-        """The id of a schema, newly registered under the subject or already there."""
+        """The id of a schema, which is registered if necessary."""
         return self._remembered(
             ("register", subject, schema, normalize),
             lambda: self._register(subject, schema, normalize=normalize),
@@ -67,14 +67,14 @@ class CachedRegistry:
         )
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Where a schema is registered under a subject."""
+        """The registered version of a schema in a subject."""
         return self._remembered(
             ("lookup", subject, schema, normalize),
             lambda: self._registry.lookup(subject, schema, normalize=normalize),
         )
 
     def version(self, subject: str, version: int = LATEST) -> RegisteredSchema:
-        """One version of a subject; the latest may be a little old."""
+        """One version of a subject; the latest may be slightly outdated."""
         return self._remembered(
             ("version", subject, version),
             lambda: self._registry.version(subject, version),
@@ -82,14 +82,14 @@ class CachedRegistry:
         )
 
     def forget(self) -> None:
-        """Ask again for everything."""
+        """Clear the cache."""
         with self._lock:
             self._known.clear()
 
     def _register(self, subject: str, schema: Schema, *, normalize: bool) -> int:
         schema_id = self._registry.register(subject, schema, normalize=normalize)
         with self._lock:
-            self._known.pop(("version", subject, LATEST), None)  # it may be the new one now
+            self._known.pop(("version", subject, LATEST), None)  # may be outdated
         return schema_id
 
     def _remembered(self, key: Hashable, ask: Callable[[], T], kept_ms: int | None = _ALWAYS) -> T:
@@ -103,7 +103,7 @@ class CachedRegistry:
                 if isinstance(answer, RegistryError):
                     raise _again(answer)
                 return cast(T, answer)
-        # Asked without the lock: a slow registry must not stop those whose answers are known.
+        # Requested without the lock: a slow registry must not block cached responses.
         try:
             found = ask()
         except RegistryError as error:
@@ -122,5 +122,5 @@ class CachedRegistry:
 
 
 def _again(error: RegistryError) -> RegistryError:
-    """The same error without a traceback, which would grow each time that it is raised."""
+    """A copy of the error without its traceback, which would grow each time it is raised."""
     return RegistryError(error.code, error.message, hint=error.hint)

@@ -1,4 +1,4 @@
-"""HttpSchemaRegistry: a schema registry over HTTP, ours or Confluent's."""
+"""HttpSchemaRegistry: a client of a schema registry, Millstream's or Confluent's."""
 
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 class HttpSchemaRegistry:
-    """The calls of a registry; any thread may make them. Refusals are RegistryError.
+    """The requests of a registry; any thread may send them. Error responses are RegistryError.
 
         registry = HttpSchemaRegistry("http://127.0.0.1:8081")
         schema_id = registry.register("orders-value", Schema('"string"'))
 
-    It remembers nothing: serdes put a CachedRegistry in front of it.
+    It has no cache: serdes use a CachedRegistry with it.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per option
@@ -38,10 +38,10 @@ class HttpSchemaRegistry:
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
-        """Give one address, several, or several in one text with commas; nothing is sent yet.
+        """One URL, several, or several in one string with commas; nothing is sent yet.
 
-        `auth` is user and password, or a bearer token. `certificates` is a PEM file of authorities
-        to trust, `certificate` our own and its key.
+        `auth` is user and password, or a bearer token. `certificates` is a PEM file of trusted
+        authorities, `certificate` the client's own certificate and its key.
         """
         urls = url.split(",") if isinstance(url, str) else url
         options = TransportOptions(
@@ -57,10 +57,10 @@ class HttpSchemaRegistry:
             [each.strip() for each in urls], options, clock=clock, random=random
         )
 
-    # What serdes ask (SchemaRegistry).
+    # The interface of serdes (SchemaRegistry).
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
-        """The id of a schema, newly registered under the subject or already there."""
+        """The id of a schema, which is registered if necessary."""
         found = self._object(
             "POST",
             f"/subjects/{_part(subject)}/versions",
@@ -70,25 +70,25 @@ class HttpSchemaRegistry:
         return _int(found, "id")
 
     def schema(self, schema_id: int, *, subject: str | None = None) -> Schema:
-        """The schema with an id; the subject says in which context to look first."""
+        """The schema with an id; the subject determines which context is searched first."""
         query = {} if subject is None else {"subject": subject}
         return _schema(self._object("GET", f"/schemas/ids/{schema_id}", query=query))
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Where a schema is registered under a subject; RegistryError 40401 or 40403 if nowhere."""
+        """The registered version of a schema in a subject; RegistryError 40401 or 40403 if none."""
         query = _flags(normalize=normalize)
         return _registered(
             self._object("POST", f"/subjects/{_part(subject)}", query=query, body=_body(schema))
         )
 
     def version(self, subject: str, version: int = LATEST) -> RegisteredSchema:
-        """One version of a subject; RegistryError 40401 or 40402 if it is not there."""
+        """One version of a subject; RegistryError 40401 or 40402 if it does not exist."""
         # A deleted version that another schema refers to must still be found.
         query = _flags(deleted=version != LATEST)
         path = f"/subjects/{_part(subject)}/versions/{_version(version)}"
         return _registered(self._object("GET", path, query=query))
 
-    # What people ask.
+    # For administration.
 
     def subjects(self, *, prefix: str = "", deleted: bool = False) -> list[str]:
         """Names of subjects."""
@@ -101,14 +101,14 @@ class HttpSchemaRegistry:
         return _list(self._ask("GET", path, query=_flags(deleted=deleted)), int)
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """Delete all versions; permanently only when they were soft-deleted before."""
+        """Delete all versions; permanently only if they were soft deleted before."""
         query = _flags(permanent=permanent)
         return _list(self._ask("DELETE", f"/subjects/{_part(subject)}", query=query), int)
 
     def delete_version(
         self, subject: str, version: int = LATEST, *, permanent: bool = False
     ) -> int:
-        """Delete one version; permanently only when it was soft-deleted before."""
+        """Delete one version; permanently only if it was soft deleted before."""
         path = f"/subjects/{_part(subject)}/versions/{_version(version)}"
         found = self._ask("DELETE", path, query=_flags(permanent=permanent))
         if type(found) is not int:
@@ -118,7 +118,7 @@ class HttpSchemaRegistry:
     def incompatibilities(
         self, subject: str, schema: Schema, version: int = LATEST, *, normalize: bool = False
     ) -> list[str]:
-        """What keeps a schema from following a version of a subject; empty if it may."""
+        """The reasons why a schema is incompatible with a version of a subject; empty if none."""
         found = self._object(
             "POST",
             f"/compatibility/subjects/{_part(subject)}/versions/{_version(version)}",
@@ -128,29 +128,29 @@ class HttpSchemaRegistry:
         messages = _list(found.get("messages", []), str)
         if found.get("is_compatible") is True:
             return []
-        return messages or ["the registry says only that the schema is not compatible"]
+        return messages or ["the registry reports only that the schema is not compatible"]
 
     def compatible(self, subject: str, schema: Schema, version: int = LATEST) -> bool:
-        """Whether a schema may follow a version of a subject."""
+        """Whether a schema is compatible with a version of a subject."""
         return not self.incompatibilities(subject, schema, version)
 
     def level(self, subject: str | None = None) -> str:
-        """The compatibility level of a subject, or of all that have none of their own."""
+        """The compatibility level of a subject, or the global one."""
         query = {} if subject is None else {"defaultToGlobal": "true"}
         found = self._object("GET", _settings("config", subject), query=query)
         return _str(found, "compatibilityLevel")
 
     def set_level(self, level: str, subject: str | None = None) -> None:
-        """Set a subject's compatibility level, or that of all that have none of their own."""
+        """Set a subject's compatibility level, or the global one."""
         self._ask("PUT", _settings("config", subject), body={"compatibility": str(level)})
 
     def mode(self, subject: str | None = None) -> str:
-        """The mode of a subject, or of all that have none of their own."""
+        """The mode of a subject, or the global one."""
         query = {} if subject is None else {"defaultToGlobal": "true"}
         return _str(self._object("GET", _settings("mode", subject), query=query), "mode")
 
     def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> None:
-        """Set a subject's mode, or that of all that have none of their own."""
+        """Set a subject's mode, or the global one."""
         query = _flags(force=force)
         self._ask("PUT", _settings("mode", subject), query=query, body={"mode": str(mode)})
 
@@ -189,9 +189,9 @@ class HttpSchemaRegistry:
 
 
 def _part(name: str) -> str:
-    """A name as one part of a path, whatever characters it has."""
+    """A name as one segment of a path, with any characters."""
     quoted = quote(name, safe="")
-    # A client or a proxy would take these for steps in the path.
+    # A client or a proxy would interpret these as relative paths.
     return quoted.replace(".", "%2E") if quoted in (".", "..") else quoted
 
 

@@ -1,4 +1,4 @@
-"""resolve_references: the text of all schemas that a schema refers to."""
+"""resolve_references: the text of all schemas that a schema references."""
 
 from broker.errors import SchemaError
 from broker.serde.registry.api import SchemaRegistry
@@ -9,9 +9,9 @@ SCHEMAS_MAX = 1_000
 
 
 def resolve_references(registry: SchemaRegistry, schema: Schema) -> Resolved:
-    """Schema text by reference name; each schema comes after those that it refers to.
+    """Schema text by reference name; each schema comes after the schemas it references.
 
-    A name that is used for several schemas keeps the first, as in Confluent's clients.
+    If a name is used for several schemas, the first is used, as in Confluent's clients.
     """
     resolved: dict[str, str] = {}
     _add(registry, schema, resolved, 0)

@@ -1,4 +1,4 @@
-"""RegistryTransport: one JSON request to a registry that has one or several addresses."""
+"""RegistryTransport: sends JSON requests to a registry with one or several URLs."""
 
 import ssl
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportOptions:
-    """How a registry is talked to."""
+    """The settings of connections to a registry."""
 
     auth: tuple[str, str] | str | None = None  # user and password, or a bearer token
     headers: Mapping[str, str] = field(default_factory=dict)
-    certificates: str | None = None  # a file of authorities to trust beside the system's
-    certificate: tuple[str, str] | None = None  # our own, and its key
+    certificates: str | None = None  # a file of trusted authorities, in addition to the system's
+    certificate: tuple[str, str] | None = None  # the client's own, and its key
     verify: bool = True  # False trusts any server: for tests only
     timeout_s: float = 10.0
     retries: int = 3
@@ -36,7 +36,7 @@ class TransportOptions:
 
 
 class RegistryTransport:
-    """Keeps connections open; any thread may ask. Addresses are tried in turn, the good one first.
+    """Keeps connections open; thread-safe. URLs are tried in turn, the last good one first.
 
     Retriable errors (no connection, too busy, a server error) are retried with a growing backoff.
     """
@@ -49,7 +49,7 @@ class RegistryTransport:
         clock: Clock | None = None,
         random: Random | None = None,
     ) -> None:
-        """Nothing is sent yet; a wrong address is ConfigError."""
+        """Nothing is sent yet; an invalid URL is a ConfigError."""
         self._urls = [_checked(url) for url in urls]
         if not self._urls:
             raise ConfigError("a registry needs at least one URL")
@@ -58,14 +58,14 @@ class RegistryTransport:
         self._backoff = Backoff(
             options.backoff_first_ms, options.backoff_longest_ms, random or Random()
         )
-        self._first = 0  # the address that answered last; a race costs only one more attempt
+        self._first = 0  # the URL that responded last; a race costs only one more attempt
         self._waiting = concurrency.Condition()
         secure = any(url.startswith("https:") for url in self._urls)
         self._client = _client(options, secure=secure)
 
     @property
     def urls(self) -> Sequence[str]:
-        """The addresses, as they were given."""
+        """The URLs, as given."""
         return self._urls
 
     def ask(
@@ -96,7 +96,7 @@ class RegistryTransport:
     def _round(
         self, method: str, path: str, query: Mapping[str, str], content: bytes | None
     ) -> object:
-        """The response of the first server that answers, or the last retriable error."""
+        """The response of the first server that responds, or the last retriable error."""
         last = RegistryError(UNREACHABLE, "no address was tried")
         for turn in range(len(self._urls)):
             index = (self._first + turn) % len(self._urls)
@@ -140,7 +140,7 @@ def _client(options: TransportOptions, *, secure: bool) -> httpx.Client:
         return httpx.Client(
             headers={**headers, **options.headers},
             auth=auth,
-            # Reading all authorities of the system takes time; redirections are not followed.
+            # Loading the system's authorities is slow; redirects are not followed.
             verify=_trust(options) if secure else False,
             timeout=options.timeout_s,
         )
@@ -210,7 +210,7 @@ def _no_registry(url: str) -> RegistryError:
 
 
 def _refusal(url: str, status: int, answer: bytes) -> RegistryError:
-    """The error in an answer: {"error_code": 40401, "message": "..."}."""
+    """The error in a response: {"error_code": 40401, "message": "..."}."""
     try:
         found = orjson.loads(answer)
     except orjson.JSONDecodeError:

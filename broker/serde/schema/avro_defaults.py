@@ -7,7 +7,7 @@ from broker.serde.schema.json_text import write_json
 WHOLE_NUMBERS = {"int": 2**31, "long": 2**63}
 TEXTS = frozenset(("string", "bytes", "enum", "fixed"))
 SHOWN_MAX = 200
-# A record may be its own default's type over and over; a default cannot be deeper than its text.
+# The type of a default may be recursive; a default is not deeper than its text is long.
 DEPTH_MAX = 250
 
 
@@ -22,7 +22,7 @@ def check_default(record: str, field: AvroField) -> None:
 
 
 def fits(node: AvroType, value: object, depth: int) -> bool:
-    """Whether a JSON value stands for a value of a type; a union's may be of any branch."""
+    """Whether a JSON value is a value of a type; for a union, of any branch."""
     kind = node.kind
     if depth > DEPTH_MAX:
         return False
@@ -45,7 +45,7 @@ def fits(node: AvroType, value: object, depth: int) -> bool:
 
 
 def record_fits(node: AvroType, value: dict[str, object], depth: int) -> bool:
-    """Each field is given rightly, or has a default of its own."""
+    """Whether each field has a valid value, or a default."""
     for each in node.fields:
         inner = value.get(each.name, each.default)
         if inner is MISSING or not fits(each.type, inner, depth):
@@ -54,7 +54,7 @@ def record_fits(node: AvroType, value: dict[str, object], depth: int) -> bool:
 
 
 def elements_fit(node: AvroType, value: object, depth: int) -> bool:
-    """All elements of an array, or all values of a map."""
+    """Whether all elements of an array, or all values of a map, are valid."""
     if node.kind == "array":
         elements = value if isinstance(value, list) else None
     else:

@@ -1,7 +1,7 @@
-"""AvroParser: the JSON of Avro schemas to AvroTypes, with the checks of Avro's specification.
+"""AvroParser: parses the JSON of Avro schemas to AvroTypes, with the specification's checks.
 
-Names: a dotted name is full, another one is in the given or the enclosing namespace; a name that
-is not known there is looked up without a namespace, as Avro's Java library does.
+Names: a dotted name is a full name, any other is in the given or the enclosing namespace; a name
+that is unknown there is looked up without a namespace, as in Avro's Java library.
 """
 
 import re
@@ -28,7 +28,7 @@ Json = dict[str, object]
 
 
 class AvroParser:
-    """Reads schemas one after the other; later ones may use the names of earlier ones."""
+    """Parses schemas one after the other; later ones may use the names of earlier ones."""
 
     def __init__(self) -> None:
         self.names: dict[str, AvroType] = {}
@@ -39,7 +39,7 @@ class AvroParser:
         fields: list[tuple[AvroType, AvroField]] = []
         self._with_default = fields
         found = self._type(value, "")
-        # Only now are all records complete, which defaults of recursive records need.
+        # All records are complete only now; defaults of recursive records need that.
         for record, each in fields:
             check_default(record.name, each)
         return found
@@ -155,7 +155,7 @@ class AvroParser:
 
 
 def within(where: str, action: Callable[[], AvroType]) -> AvroType:
-    """Name the place in what goes wrong there, only the innermost one."""
+    """Add a location to errors, unless they have one."""
     try:
         return action()
     except SchemaError as error:
@@ -187,7 +187,7 @@ def check_full_name(full: str, what: str) -> None:
 
 
 def checked_name(name: object, what: str) -> str:
-    """A name of letters, digits and underscores that starts with no digit."""
+    """A name of letters, digits and underscores that does not start with a digit."""
     if not isinstance(name, str):
         raise SchemaError(f"{what} has no name")
     if not name:
@@ -200,7 +200,7 @@ def checked_name(name: object, what: str) -> str:
 
 
 def symbols(name: str, value: Json) -> tuple[tuple[str, ...], str | None]:
-    """The symbols of an enum and which one stands for unknown ones."""
+    """The symbols of an enum, and the default for unknown ones."""
     given = value.get("symbols")
     if not isinstance(given, list):
         raise SchemaError(f'enum "{name}" has no symbols: {shown(value)}')
@@ -216,7 +216,7 @@ def symbols(name: str, value: Json) -> tuple[tuple[str, ...], str | None]:
 
 
 def aliases(value: Json, namespace: str) -> tuple[str, ...]:
-    """Other full names of a type, in the type's own namespace unless they say another one."""
+    """Other full names of a type, in the type's own namespace unless they contain one."""
     found: dict[str, None] = {}
     for each in text_list(value.get("aliases"), "aliases"):
         full = each if "." in each or not namespace else f"{namespace}.{each}"
@@ -241,7 +241,7 @@ def text_list(value: object, what: str) -> list[str]:
 
 
 def text_or_none(value: object) -> str | None:
-    """A text; anything else counts as not given."""
+    """A string; None for anything else."""
     return value if isinstance(value, str) else None
 
 
@@ -251,10 +251,10 @@ def properties(value: Json, reserved: frozenset[str]) -> Json:
 
 
 def shown(value: object) -> str:
-    """A piece of the schema, short enough for a message."""
+    """A part of the schema, short enough for a message."""
     return clipped(write_json(value))
 
 
 def clipped(text: str) -> str:
-    """The beginning of a text."""
+    """The beginning of a string."""
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."

@@ -1,4 +1,4 @@
-"""AvroSchema: a checked Avro schema, what the registry stores of it and what serdes need."""
+"""AvroSchema: a validated Avro schema, in the forms that the registry and serdes need."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +15,10 @@ from broker.serde.schema.schema import Resolved, SchemaKind
 
 @dataclass(frozen=True, eq=False)
 class AvroSchema:
-    """What the text of an Avro schema says.
+    """A parsed Avro schema.
 
-    `root` is the tree of types, with references in their places; `source` is the text's own JSON
-    value; `fastavro` is for fastavro's readers and writers and needs no other schema.
+    `root` is the tree of types, with references expanded; `source` is the parsed JSON of the text;
+    `fastavro` is for fastavro's readers and writers and needs no other schema.
     """
 
     root: AvroType
@@ -30,7 +30,7 @@ class AvroSchema:
 
     @cached_property
     def resolved(self) -> str:
-        """The canonical text with references in their places."""
+        """The canonical text with references expanded."""
         return write_json(AvroPrinter().json(self.root))
 
     def normalized(self) -> str:
@@ -38,7 +38,7 @@ class AvroSchema:
         return write_json(AvroPrinter(self.references, sort=True).json(self.root))
 
     def formatted(self, form: str) -> str:
-        """ "" is the canonical text, "resolved" has references in their places."""
+        """The canonical text for "", or "resolved": with references expanded."""
         match form:
             case "":
                 return self.canonical
@@ -53,7 +53,7 @@ class AvroSchema:
 
 
 def parse_avro(text: str, resolved: Resolved) -> AvroSchema:
-    """The schema of a text; SchemaError says what is wrong with it."""
+    """Parse a schema; SchemaError if it is invalid."""
     parser = AvroParser()
     for name, referenced in resolved.items():
         try:
@@ -75,7 +75,7 @@ def parse_avro(text: str, resolved: Resolved) -> AvroSchema:
 
 
 def for_fastavro(root: AvroType) -> object:
-    """The schema as fastavro has it after parsing."""
+    """The schema in fastavro's parsed form."""
     try:
         parsed: object = fastavro.parse_schema(FastavroPrinter().json(root))
     except SchemaError:
@@ -86,7 +86,7 @@ def for_fastavro(root: AvroType) -> object:
 
 
 def with_short_names(value: object, done: dict[int, object]) -> object:
-    """What fastavro parsed, where names without a namespace have none again."""
+    """A schema parsed by fastavro, without the placeholder for the empty namespace."""
     if isinstance(value, str):
         return value.removeprefix(f"{NOWHERE}.")
     if not isinstance(value, dict | list):

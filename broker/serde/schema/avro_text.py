@@ -1,27 +1,26 @@
-"""AvroPrinter: AvroTypes as JSON, with the keys in the order in which Avro's Java library has them.
+"""AvroPrinter: AvroTypes as JSON, with keys in the order of Avro's Java library.
 
     record  type name namespace? doc? fields properties aliases?
     enum    type name namespace? doc? symbols default? properties aliases?
     fixed   type name namespace? doc? size properties aliases?
     field   name type doc? default? order? aliases? properties
 
-A namespace is said only where it differs from the enclosing one, a type only where it is first
-used.
+A namespace is printed only if it differs from the enclosing one, a type only at its first use.
 """
 
 from broker.errors import SchemaError
 from broker.serde.schema.avro_types import MISSING, NAMED, PRIMITIVES, RECORDS, AvroField, AvroType
 from broker.serde.schema.json_text import DEPTH_MAX
 
-# The namespace that fastavro sees instead of none, because it has no way to leave a namespace.
+# The placeholder for the empty namespace in fastavro's schemas, which cannot reset a namespace.
 NOWHERE = "millstream_without_namespace"
 
 
 class AvroPrinter:
-    """Prints one schema; types in `known` are only named."""
+    """Prints one schema; types in `known` are only referred to by name."""
 
     def __init__(self, known: frozenset[str] = frozenset(), *, sort: bool = False) -> None:
-        """With `sort`, what has no order of its own is sorted."""
+        """With `sort`, parts whose order has no meaning are sorted."""
         self._named = set(known)
         self._sort = sort
 
@@ -62,19 +61,19 @@ class AvroPrinter:
         return found
 
     def name(self, node: AvroType, namespace: str) -> dict[str, object]:
-        """The keys that name a type at its first use."""
+        """The keys with the name of a type at its first use."""
         space, _, name = node.name.rpartition(".")
         if space == namespace:
             return {"name": name}
         return {"name": name, "namespace": space}
 
     def reference(self, node: AvroType, namespace: str) -> str:
-        """What names a type at its further uses."""
+        """The reference to a type at later uses."""
         space, _, name = node.name.rpartition(".")
         return name if space == namespace and name not in PRIMITIVES else node.name
 
     def aliases(self, node: AvroType) -> list[str]:
-        """Other names of a type, short where they are in its namespace."""
+        """Aliases of a type, without the namespace if it is the same."""
         start = f"{node.namespace}."
         found = [
             each.removeprefix(start) if _parent(each, start) else each for each in node.aliases
@@ -115,7 +114,7 @@ FIRST_WITHOUT_SCALE = ("logicalType", "precision")
 
 
 class FastavroPrinter(AvroPrinter):
-    """Prints full names everywhere, and no logical types that fastavro would refuse."""
+    """Prints full names everywhere, without logical types that fastavro would refuse."""
 
     def name(self, node: AvroType, namespace: str) -> dict[str, object]:
         """The full name."""

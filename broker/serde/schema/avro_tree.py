@@ -1,7 +1,7 @@
-"""avro_tree: refuses Avro schemas that have no tree of types, for those who follow every type.
+"""avro_tree: refuses Avro schemas whose types do not form a finite tree.
 
-Recursive schemas have none, and a tree is bounded in types, as a short text of names that name each
-other can stand for a very large one.
+Recursive schemas do not, and the number of types in a tree is limited, because a short text with
+names that refer to each other can expand to a very large one.
 """
 
 from broker.errors import SchemaError
@@ -12,13 +12,13 @@ DEPTH_MAX = 100
 
 
 def avro_tree(root: AvroType) -> AvroType:
-    """The same schema; SchemaError when it has no tree."""
+    """The same schema; SchemaError if it is not a tree."""
     _Walk().check(root)
     return root
 
 
 class _Walk:
-    """Follows a schema's types; `open` are the records that are being followed."""
+    """Walks a schema's types; `open` are the records that enclose the current type."""
 
     def __init__(self) -> None:
         self.open: list[AvroType] = []

@@ -1,4 +1,4 @@
-"""AvroType: an Avro schema as a tree whose names are resolved; a recursive record is a circle."""
+"""AvroType: an Avro schema as a tree with resolved names; a recursive record is a cycle."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,10 +10,9 @@ CONNECT_ENTRY = "io.confluent.connect.avro.MapEntry"
 
 
 class Missing:
-    """A default that is not there; None would be the default null."""
+    """A missing default; None would be the default null."""
 
     def __repr__(self) -> str:
-        """As it shows in failures of tests."""
         return "MISSING"
 
 
@@ -35,11 +34,11 @@ class AvroField:
 
 @dataclass(slots=True, eq=False)
 class AvroType:
-    """One type; what other kinds have and this one has not is empty.
+    """One type; fields that only other kinds have are empty.
 
-    `kind` is a primitive's name, record, error, enum, fixed, array, map or union; `name` is full;
-    aliases are full too. `properties` are those that Avro does not know, in the text's order, and
-    logical types. `element` is of arrays and maps.
+    `kind` is a primitive's name, record, error, enum, fixed, array, map or union; `name` and
+    aliases are full names. `properties` are those that Avro does not define, in the order of the
+    text, and logical types. `element` is that of arrays and maps.
     """
 
     kind: str
@@ -67,18 +66,18 @@ class AvroType:
 
     @property
     def null_at(self) -> int | None:
-        """The place of null in a union."""
+        """The index of null in a union."""
         return next((at for at, each in enumerate(self.branches) if each.kind == "null"), None)
 
     @property
     def present(self) -> "AvroType | None":
-        """The only type beside null in a union; None for all other types."""
+        """The type of a union with null and one other type; None for all other types."""
         rest = [each for each in self.branches if each.kind != "null"]
         return rest[0] if len(rest) == 1 and len(self.branches) == 2 else None
 
     @property
     def decimal(self) -> tuple[int, int] | None:
-        """Precision and scale of a valid decimal; Avro ignores logical types that are wrong."""
+        """Precision and scale of a valid decimal; Avro ignores invalid logical types."""
         if self.kind not in ("bytes", "fixed") or self.properties.get("logicalType") != "decimal":
             return None
         precision, scale = self.properties.get("precision"), self.properties.get("scale", 0)
@@ -92,13 +91,13 @@ class AvroType:
 
 
 def digits_max(size: int) -> int:
-    """How many decimal digits always fit in so many bytes of two's complement."""
-    # log10(2) as a fraction: exact beyond any size a fixed can have, and without huge powers.
+    """The number of decimal digits that always fit into this number of bytes."""
+    # log10(2) as a fraction: exact for any possible size, and without huge powers.
     return max((8 * size - 1) * 30102999566398 // 10**14, 0)
 
 
 def children(node: AvroType) -> Iterator[AvroType]:
-    """The types right under a type."""
+    """The types directly below a type."""
     if node.element is not None:
         yield node.element
     yield from node.branches
@@ -107,12 +106,12 @@ def children(node: AvroType) -> Iterator[AvroType]:
 
 
 def is_map_entry(node: AvroType) -> bool:
-    """Whether a record is an entry of a map, which Connect writes as an array of key and value."""
+    """Whether a record is an entry of a map, which Connect writes as an array of entries."""
     return node.kind in RECORDS and (
         node.properties.get("connect.internal.type") == "MapEntry" or node.name == CONNECT_ENTRY
     )
 
 
 def branch_name(node: AvroType) -> str:
-    """What a branch of a union is called where it is a field: without the namespace."""
+    """The name of a union's branch as a field: without the namespace."""
     return node.name.rpartition(".")[2] or node.kind

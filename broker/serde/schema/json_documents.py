@@ -1,30 +1,30 @@
-"""JsonDocuments: what a $ref of a JSON schema names, in its own text or in its references.
+"""JsonDocuments: resolves the $refs of a JSON schema, in its own text or in its references.
 
-A reference is named as the text names it: `customer.json` stands for every address that ends so,
-because an $id may have turned the name into a whole address. Nothing is ever fetched.
+A reference is identified by its name in the text: `customer.json` matches every address that ends
+with it, because an $id may have changed the name to an absolute address. Nothing is ever fetched.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote, urldefrag, urljoin
 
-# Where a text is that does not say so itself; only so that relative addresses can be joined.
+# The default address of a text, needed only to join relative addresses.
 HERE = "file:///"
 
 
 @dataclass(frozen=True, slots=True)
 class Subschema:
-    """A schema inside a document and the address that its relative $refs start from."""
+    """A schema in a document, and the base address of its relative $refs."""
 
     schema: object
     base: str
 
 
 class JsonDocuments:
-    """A schema and the schemas it refers to, by address."""
+    """A schema and its references, by address."""
 
     def __init__(self, root: object, references: dict[str, object]) -> None:
-        """Note the addresses that the documents give to themselves and to their parts."""
+        """Index the addresses of the documents and of their parts."""
         self.root = Subschema(root, base_of(root, HERE))
         self._references = references
         self._places: dict[str, Subschema] = {}
@@ -33,7 +33,7 @@ class JsonDocuments:
             self._note(document, joined(HERE, name))
 
     def named(self, address: str) -> object:
-        """The document of a reference, by the address that its name became; None when unknown."""
+        """The document of a reference, by its absolute address; None if unknown."""
         for name, document in self._references.items():
             short = name.removeprefix("./").lstrip("/")
             if address == name or (short and address.endswith(f"/{short}")):
@@ -42,7 +42,7 @@ class JsonDocuments:
         return None if place is None else place.schema
 
     def resolve(self, reference: str, base: str) -> Subschema | None:
-        """What a $ref names; None when it names nothing."""
+        """The target of a $ref; None if there is none."""
         address = joined(base, reference)
         if address in self._places:
             return self._places[address]
@@ -72,7 +72,7 @@ class JsonDocuments:
 
 
 def parts(document: object, base: str) -> Iterator[Subschema]:
-    """All objects of a document with the addresses that hold there, outermost first."""
+    """All objects of a document with their base addresses, outermost first."""
     waiting = [Subschema(document, base)]
     while waiting:
         place = waiting.pop()
@@ -85,7 +85,7 @@ def parts(document: object, base: str) -> Iterator[Subschema]:
 
 
 def base_of(schema: object, base: str) -> str:
-    """The address inside a schema: its own $id, if it has one."""
+    """The base address inside a schema: its own $id, if it has one."""
     if not isinstance(schema, dict):
         return base
     given = schema.get("$id", schema.get("id"))
@@ -95,7 +95,7 @@ def base_of(schema: object, base: str) -> str:
 
 
 def joined(base: str, reference: str) -> str:
-    """An address relative to another one."""
+    """The absolute form of an address."""
     try:
         return urljoin(base, reference)
     except ValueError:  # an invalid host in brackets
@@ -103,7 +103,7 @@ def joined(base: str, reference: str) -> str:
 
 
 def follow(place: Subschema, pointer: str) -> Subschema | None:
-    """What a JSON pointer names inside a document."""
+    """The target of a JSON pointer in a document."""
     schema, base = place.schema, place.base
     for token in pointer.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")

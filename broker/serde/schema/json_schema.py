@@ -1,4 +1,4 @@
-"""JsonSchema: a checked JSON Schema, what the registry stores of it and what serdes need."""
+"""JsonSchema: a validated JSON Schema, in the forms that the registry and serdes need."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ UNKNOWN = re.compile(r"Resource '(.*)' is not present in a registry")
 
 
 class Draft(Enum):
-    """Versions of JSON Schema, by the addresses of their own schemas."""
+    """Versions of JSON Schema, by the addresses of their meta-schemas."""
 
     DRAFT_4 = "json-schema.org/draft-04/schema"
     DRAFT_6 = "json-schema.org/draft-06/schema"
@@ -37,9 +37,9 @@ VALIDATORS: dict[Draft, type[jsonschema_rs.Validator]] = {
 
 @dataclass(frozen=True, eq=False)
 class JsonSchema:
-    """What the text of a JSON Schema says.
+    """A parsed JSON Schema.
 
-    `source` is its JSON value; `documents` finds what its $refs name.
+    `source` is its JSON value; `documents` resolves its $refs.
     """
 
     source: dict[str, object] | bool
@@ -50,7 +50,7 @@ class JsonSchema:
     kind: SchemaKind = SchemaKind.JSON
 
     def validator(self) -> jsonschema_rs.Validator:
-        """What checks values; it is made once, with the schema."""
+        """The validator of values; it is created once, with the schema."""
         return self.compiled
 
     def normalized(self) -> str:
@@ -58,7 +58,7 @@ class JsonSchema:
         return write_json(self.source, sort=True)
 
     def formatted(self, form: str) -> str:
-        """ "" is the canonical text; there is no other form."""
+        """The canonical text for ""; there is no other form."""
         if form:
             raise ValueError(f'a JSON schema has no form "{form}"')
         return self.canonical
@@ -70,7 +70,7 @@ class JsonSchema:
 
 
 def parse_json_schema(text: str, resolved: Resolved) -> JsonSchema:
-    """The schema of a text; SchemaError says what is wrong with it."""
+    """Parse a schema; SchemaError if it is invalid."""
     source = read_schema(text)
     references: dict[str, object] = {}
     for name, referenced in resolved.items():
@@ -90,7 +90,7 @@ def parse_json_schema(text: str, resolved: Resolved) -> JsonSchema:
 
 
 def read_schema(text: str) -> dict[str, object] | bool:
-    """An object or a boolean, the only values that are schemas."""
+    """Parse an object or a boolean, the only values that are schemas."""
     value = read_json(text)
     if not isinstance(value, dict | bool):
         raise SchemaError("the text is neither an object nor a boolean, so it is not a JSON Schema")
@@ -98,7 +98,7 @@ def read_schema(text: str) -> dict[str, object] | bool:
 
 
 def draft_of(source: dict[str, object] | bool) -> Draft:
-    """The version that $schema names; draft 7 when it names none that is known."""
+    """The version that $schema names; draft 7 if it names no known version."""
     given = source.get("$schema") if isinstance(source, dict) else None
     if isinstance(given, str):
         address = given.removeprefix("https://").removeprefix("http://").rstrip("#")
@@ -111,7 +111,7 @@ def draft_of(source: dict[str, object] | bool) -> Draft:
 def compile_validator(
     source: dict[str, object] | bool, draft: Draft, documents: JsonDocuments
 ) -> jsonschema_rs.Validator:
-    """The validator of a schema; its $refs may lead to the references and nowhere else."""
+    """The validator of a schema; its $refs may only be resolved to the references."""
     try:
         return VALIDATORS[draft](source, retriever=retriever(documents))
     except ValueError as error:  # jsonschema_rs.ValidationError among them
@@ -119,7 +119,7 @@ def compile_validator(
 
 
 def retriever(documents: JsonDocuments) -> Callable[[str], dict[str, object] | bool]:
-    """What gives the validator the documents that it asks for."""
+    """A function that returns the documents that the validator requests."""
 
     def retrieve(address: str) -> dict[str, object] | bool:
         found = documents.named(address)
@@ -131,7 +131,7 @@ def retriever(documents: JsonDocuments) -> Callable[[str], dict[str, object] | b
 
 
 def invalid(error: ValueError) -> str:
-    """What is wrong with the schema and where."""
+    """The error of an invalid schema, with its path."""
     if not isinstance(error, jsonschema_rs.ValidationError):
         return str(error)[:SHOWN_MAX]
     if match := UNKNOWN.match(error.message):

@@ -1,4 +1,4 @@
-"""JSON text of schemas: read within limits, written as short as it goes."""
+"""JSON text of schemas: parsed within limits, printed without spaces."""
 
 import orjson
 
@@ -9,7 +9,7 @@ DEPTH_MAX = 200
 
 
 def read_json(text: str) -> object:
-    """The value of a schema's JSON text; SchemaError when it is none, too long or too deep."""
+    """Parse a schema's JSON text; SchemaError if it is invalid, too long or nested too deeply."""
     if len(text) > TEXT_MAX:
         raise SchemaError(f"the text has {len(text)} characters, more than {TEXT_MAX}")
     try:
@@ -21,15 +21,15 @@ def read_json(text: str) -> object:
 
 
 def write_json(value: object, *, sort: bool = False) -> str:
-    """Compact JSON text; sorted by key when asked."""
+    """Compact JSON text, optionally sorted by key."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort else None).decode()
-    except orjson.JSONEncodeError as error:  # only if it is put together from several schemas
+    except orjson.JSONEncodeError as error:  # only if it is composed of several schemas
         raise SchemaError(f"the schema cannot be written as JSON: {error}") from error
 
 
 def check_depth(value: object) -> None:
-    """Refuse values nested deeper than what is read without fear of the stack."""
+    """Refuse values that are nested too deeply to be processed recursively."""
     level = [value]
     for _ in range(DEPTH_MAX + 1):
         level = [inner for each in level for inner in _inner(each)]

@@ -1,4 +1,4 @@
-"""parse_schema: the text of a schema of any kind, checked."""
+"""parse_schema: parses and validates a schema of any kind."""
 
 from typing import assert_never
 
@@ -11,7 +11,7 @@ NOTHING: Resolved = {}
 
 
 def parse_schema(schema: Schema, resolved: Resolved = NOTHING) -> ParsedSchema:
-    """What a schema's text says; SchemaError says what is wrong with it."""
+    """Parse a schema; SchemaError if it is invalid."""
     match schema.kind:
         case SchemaKind.AVRO:
             return parse_avro(schema.text, resolved)

@@ -1,7 +1,7 @@
-"""build_file: the descriptor that the statements of a .proto file stand for.
+"""build_file: the descriptor of a parsed .proto file.
 
-Names of types stay as they were written, and a named type is not yet known to be a message or an
-enum: the pool finds that out.
+Names of types are not resolved, and it is not yet known whether a named type is a message or an
+enum: the pool determines that.
 """
 
 from collections.abc import Iterable
@@ -73,7 +73,7 @@ FLOATS = frozenset({FieldDescriptorProto.TYPE_DOUBLE, FieldDescriptorProto.TYPE_
 
 
 def build_file(node: FileNode, name: str) -> FileDescriptorProto:
-    """The descriptor of a file; SchemaError for what its syntax does not allow."""
+    """The descriptor of a file; SchemaError for anything that its syntax does not allow."""
     file = FileDescriptorProto(name=name)
     if node.syntax:
         file.syntax = node.syntax
@@ -102,7 +102,7 @@ def build_file(node: FileNode, name: str) -> FileDescriptorProto:
 def _set_package(file: FileDescriptorProto, node: PackageNode) -> None:
     if file.HasField("package"):
         raise SchemaError("the file has more than one package")
-    # Names are looked for in every part of the package around them.
+    # Names are looked up in every enclosing part of the package.
     if node.name.count(".") >= PACKAGE_PARTS_MAX:
         raise SchemaError(f"the package has more than {PACKAGE_PARTS_MAX} parts")
     file.package = node.name
@@ -121,7 +121,7 @@ def _add_import(file: FileDescriptorProto, node: ImportNode) -> None:
 
 
 class _Builder:
-    """Fills descriptors; what differs between proto2 and proto3 is decided here."""
+    """Fills descriptors; differences between proto2 and proto3 are handled here."""
 
     def __init__(self, *, proto3: bool) -> None:
         self._proto3 = proto3
@@ -330,13 +330,13 @@ def _check_depth(depth: int) -> None:
 
 
 def _set_options_of(declaration: Message, options: list[UninterpretedOption]) -> None:
-    # A descriptor whose options were touched is not equal to one that has none.
+    # A descriptor with empty options is not equal to one without options.
     if options:
         set_options(declaration.options, options)
 
 
 def check_map_entry(message: DescriptorProto) -> None:
-    """Refuse an entry of a map that has anything but a key and a value."""
+    """Refuse a map entry with fields other than key and value."""
     if message.options.map_entry:
         fields = {(field.number, field.name, field.label) for field in message.field}
         optional = LABELS["optional"]
@@ -345,7 +345,7 @@ def check_map_entry(message: DescriptorProto) -> None:
 
 
 def map_entry_name(field_name: str) -> str:
-    """The name of the message that holds one key and value of a map."""
+    """The name of the message for a map's entries."""
     return "".join(part[:1].upper() + part[1:] for part in field_name.split("_")) + "Entry"
 
 

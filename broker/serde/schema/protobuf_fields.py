@@ -16,7 +16,7 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 from broker.errors import SchemaError
 from broker.serde.schema.protobuf_known import known_file
 
-# What a message has: fields, and unions of fields.
+# The parts of a message: fields, and unions of fields.
 Member: TypeAlias = FieldDescriptor | OneofDescriptor
 
 DECIMAL_MESSAGE = "confluent.type.Decimal"
@@ -44,25 +44,25 @@ def entry_of(field: FieldDescriptor) -> Descriptor | None:
 
 
 def unions(message: Descriptor) -> Iterator[OneofDescriptor]:
-    """Oneofs that were written as such, not those that `optional` makes."""
+    """Declared oneofs, not those that `optional` creates."""
     for each in message.oneofs:
         if not (len(each.fields) == 1 and each.name == f"_{each.fields[0].name}"):
             yield each
 
 
 def fields_outside(message: Descriptor) -> list[FieldDescriptor]:
-    """Fields that are in no union."""
+    """Fields that are not in a union."""
     inside = {field.number for each in unions(message) for field in each.fields}
     return [each for each in message.fields if each.number not in inside]
 
 
 def union_name(union: OneofDescriptor) -> str:
-    """A union's name as a column has it."""
+    """A union's name as a column."""
     return f"{union.name}_{union.index}"
 
 
 def field_parameters(field: FieldDescriptor) -> dict[str, str]:
-    """What Confluent's option of a field says of it."""
+    """The parameters in Confluent's option of a field."""
     given = field.GetOptions()
     content = given.SerializeToString()
     if not content:
@@ -70,7 +70,7 @@ def field_parameters(field: FieldDescriptor) -> dict[str, str]:
     options, extension = _field_options()
     meta = options.FromString(content).Extensions[extension]
     for each in given.uninterpreted_option:
-        # A file need not import what declares the option; Confluent's parser knows it anyway.
+        # The option's file need not be imported; Confluent's parser always has it.
         if [part.name_part for part in each.name] == [extension.full_name]:
             try:
                 text_format.Merge(each.aggregate_value, meta)
@@ -79,10 +79,10 @@ def field_parameters(field: FieldDescriptor) -> dict[str, str]:
     return dict(meta.params)
 
 
-# Any: what Google's library makes of descriptors has no type of its own.
+# Any: the objects that Google's library creates from descriptors have no types.
 @cache
 def _field_options() -> tuple[Any, Any]:
-    """The class of options of fields, as it is with Confluent's extension of it."""
+    """The class of field options, with Confluent's extension."""
     pool = DescriptorPool()
     for name in ("google/protobuf/descriptor.proto", "confluent/meta.proto"):
         pool.AddSerializedFile(known_file(name).SerializeToString())

@@ -1,6 +1,6 @@
-"""normal_form: a Protobuf descriptor with everything sorted whose order has no meaning.
+"""normal_form: a Protobuf descriptor in which everything is sorted whose order has no meaning.
 
-Messages keep their order, because records name them by it. The first value of an enum stays
+Messages are not sorted, because records refer to them by index. The first value of an enum stays
 first, because it is the default.
 """
 
@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
 
 
 def normal_form(file: FileDescriptorProto) -> FileDescriptorProto:
-    """A sorted copy of a file whose names of types are in full."""
+    """A sorted copy of a file with full names of types."""
     result = FileDescriptorProto()
     result.CopyFrom(file)
     if result.syntax == "proto2":

@@ -1,8 +1,8 @@
-"""Options of Protobuf files: set from what a text says, and shown as text again.
+"""Options of Protobuf files: set from text, and printed as text.
 
-Options that descriptor.proto knows are set at once. Custom options are extensions, which only
-the pool of the finished file knows; until then, and for good if no import declares them, they
-stay uninterpreted.
+Options that descriptor.proto declares are set immediately. Custom options are extensions, which
+only the pool of the finished file knows; until then, and permanently if no import declares them,
+they are uninterpreted.
 """
 
 import math
@@ -23,12 +23,12 @@ from broker.errors import SchemaError
 CACHED_CHARACTERS_MAX = 200
 RESERVED_NAME = "uninterpreted_option"
 
-# One option as it is shown: its name, and the lines of its value.
+# A printed option: its name, and the lines of its value.
 ShownOption = tuple[str, list[str]]
 
 
 def set_options(options: Message, uninterpreted: Iterable[UninterpretedOption]) -> None:
-    """Set what descriptor.proto knows; keep the rest as it is."""
+    """Set options that descriptor.proto declares; the others stay uninterpreted."""
     known = options.DESCRIPTOR.fields_by_name
     for option in uninterpreted:
         first = option.name[0]
@@ -69,7 +69,7 @@ def _text_format(parts: list[str], option: UninterpretedOption) -> str:
 
 
 def uninterpreted_value(option: UninterpretedOption) -> str:
-    """The value of an option that is not an aggregate, as it is written in files."""
+    """The value of an option that is not an aggregate, as in files."""
     if option.HasField("identifier_value"):
         return str(option.identifier_value)
     if option.HasField("string_value"):
@@ -82,7 +82,7 @@ def uninterpreted_value(option: UninterpretedOption) -> str:
 
 
 def interpret(options: Message, pool: DescriptorPool, scope: str) -> bool:
-    """Set the custom options that the pool knows; whether there were any."""
+    """Set the custom options that the pool knows; returns whether there were any."""
     left = []
     interpreted = None
     for option in options.uninterpreted_option:
@@ -234,7 +234,7 @@ def _brackets(elements: list[list[str]]) -> list[str]:
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """Lines one level deeper."""
+    """Lines, indented by one level."""
     return [f"  {line}" if line else line for line in lines]
 
 
@@ -253,7 +253,7 @@ _ESCAPED = {
 
 
 def quoted(content: bytes) -> str:
-    """A string as it is written in files; bytes that are not UTF-8 as octal numbers."""
+    """A string literal; bytes that are not UTF-8 are octal escapes."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -273,7 +273,7 @@ def _escaped_character(character: str) -> str:
 
 
 def escaped_bytes(content: bytes) -> str:
-    """Bytes as descriptors hold the default value of a bytes field."""
+    """Bytes in the form of a bytes field's default in descriptors."""
     named = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
     return "".join(
         named.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in content
@@ -281,7 +281,7 @@ def escaped_bytes(content: bytes) -> str:
 
 
 def float_text(value: float, *, single: bool = False) -> str:
-    """A number with as few digits as say it exactly."""
+    """A number with the fewest digits that identify it."""
     if math.isnan(value):
         return "nan"
     if math.isinf(value):

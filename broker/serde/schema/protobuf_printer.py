@@ -1,8 +1,8 @@
 """print_file: a Protobuf descriptor as the text of a .proto file, in the registry's layout.
 
-Two spaces for each level; inside a declaration its parts come in a fixed order (reserved, options,
-fields, oneofs, extensions, nested types), each kind after an empty line. The order of nested
-messages is kept even then, because records name their message by its place in the file.
+Two spaces per level; the parts of a declaration are in a fixed order (reserved, options, fields,
+oneofs, extensions, nested types), each kind after an empty line. The order of nested messages is
+never changed, because records refer to messages by index.
 """
 
 from collections.abc import Iterable, Sequence
@@ -114,7 +114,7 @@ class _Printer:
         return lines
 
     def message(self, message: DescriptorProto) -> list[str]:
-        """A message with all that is in it."""
+        """A message with its content."""
         return _declaration(f"message {message.name}", self._body(message))
 
     def _body(self, message: DescriptorProto) -> list[str]:
@@ -145,7 +145,7 @@ class _Printer:
                 fields.extend(self._member(message, members, field))
             elif index not in seen:
                 seen.add(index)
-                # The message of a group takes its place among the nested ones here.
+                # The message of a group is printed at its position among the nested ones.
                 lines = fields if members.has_group(index) else oneofs
                 lines.extend(self._oneof(message, members, index))
         return fields, oneofs
@@ -218,7 +218,7 @@ class _Printer:
         return lines
 
     def extends(self, extensions: Iterable[FieldDescriptorProto]) -> list[str]:
-        """Extensions, those of the same message that follow each other together."""
+        """Extensions; consecutive ones of the same message share a block."""
         lines: list[str] = []
         extendee = None
         for field in extensions:
@@ -257,7 +257,7 @@ class _Printer:
 
 
 class _Members:
-    """What belongs together in a message: fields of oneofs, and types that a field declares."""
+    """The groups of a message: fields of oneofs, and types that a field declares."""
 
     def __init__(self, message: DescriptorProto) -> None:
         self._by_oneof: dict[int, list[FieldDescriptorProto]] = {}
@@ -274,11 +274,11 @@ class _Members:
         self.printed = 0
 
     def own_type(self, field: FieldDescriptorProto) -> int | None:
-        """Which nested type is part of the field's own declaration."""
+        """The index of the nested type that is part of the field's declaration."""
         return self._own.get(field.number)
 
     def oneof_of(self, field: FieldDescriptorProto) -> int | None:
-        """Which oneof the text must put the field into."""
+        """The index of the oneof in which the field must be printed."""
         if field.HasField("oneof_index") and not field.proto3_optional:
             return int(field.oneof_index)
         return None
@@ -315,7 +315,7 @@ def _default(field: FieldDescriptorProto) -> str:
     if field.type == FieldDescriptorProto.TYPE_STRING:
         return quoted(field.default_value.encode())
     if field.type == FieldDescriptorProto.TYPE_BYTES:
-        # A descriptor has the bytes already escaped, but not always as we do it.
+        # Descriptors contain escaped bytes, but not always in the same form.
         return f'"{escaped_bytes(text_encoding.CUnescape(field.default_value))}"'
     return str(field.default_value)
 
@@ -338,6 +338,6 @@ def _range(first: int, last: int, last_of_all: int) -> str:
 
 
 def default_json_name(name: str) -> str:
-    """The JSON name of a field that does not say its own: camel case."""
+    """The default JSON name of a field: camel case."""
     first, *others = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in others)

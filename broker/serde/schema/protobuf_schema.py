@@ -1,4 +1,4 @@
-"""ProtobufSchema: a .proto file that was parsed, and the messages that it declares."""
+"""ProtobufSchema: a parsed .proto file, and the messages that it declares."""
 
 import base64
 import binascii
@@ -24,11 +24,11 @@ from broker.serde.schema.protobuf_printer import print_file
 from broker.serde.schema.protobuf_text import NESTING_MAX, TEXT_CHARACTERS_MAX, parse_text
 from broker.serde.schema.schema import Resolved, SchemaKind
 
-# Records name messages by their places, never by the file, so the file's name has no meaning.
+# Records refer to messages by index, never by file, so the file's name has no meaning.
 FILE_NAME = "default.proto"
 IMPORT_DEPTH_MAX = 64
 
-# No text of a .proto file but the empty one has only these characters.
+# Only the empty .proto file consists of only these characters.
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
 Indexes = tuple[int, ...]
@@ -36,10 +36,10 @@ Indexes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProtobufSchema:
-    """A checked .proto file.
+    """A validated .proto file.
 
-    `file` has all names in full; `dependencies` are the files that it imports, also indirectly.
-    The pool belongs to this schema alone: two schemas may have different messages of one name.
+    `file` has full names; `dependencies` are the files that it imports, directly or indirectly. The
+    pool belongs to this schema alone: two schemas may have different messages with one name.
     """
 
     canonical: str
@@ -57,7 +57,7 @@ class ProtobufSchema:
 
     @property
     def default_message(self) -> str:
-        """The full name of the first message, which records have if nothing else is said."""
+        """The full name of the first message, which is the default for records."""
         if not self.message_names:
             raise SchemaError("the Protobuf schema has no messages")
         return self.message_names[0]
@@ -67,7 +67,7 @@ class ProtobufSchema:
         return self.message_names[0] if self.message_names else None
 
     def normalized(self) -> str:
-        """The text with names in full, and everything sorted whose order has no meaning."""
+        """The text with full names, and everything sorted whose order has no meaning."""
         return print_file(normal_form(self.file), self.pool, sort_options=True)
 
     def formatted(self, form: str) -> str:
@@ -80,21 +80,21 @@ class ProtobufSchema:
         raise ValueError(f'Protobuf schemas have no format "{form}"')
 
     def indexes_of(self, name: str) -> Indexes:
-        """Where a message is declared: its place in the file, then in each message around it."""
+        """The indexes of a message: in the file, then in each enclosing message."""
         indexes = self._indexes.get(name)
         if indexes is None:
             raise _unknown_message(name, self.message_names)
         return indexes
 
     def name_at(self, indexes: Indexes) -> str:
-        """The full name of the message at a place."""
+        """The full name of the message with these indexes."""
         name = self._names.get(indexes)
         if name is None:
             raise SchemaError(f"the Protobuf schema has no message at {list(indexes)}")
         return name
 
     def message_class(self, message: str | Indexes) -> type[Message]:
-        """The class of a message, by its full name or its place; imported ones by name only."""
+        """The class of a message, by its full name or its indexes; imported ones only by name."""
         name = message if isinstance(message, str) else self.name_at(message)
         try:
             descriptor = self.pool.FindMessageTypeByName(name)
@@ -110,9 +110,9 @@ def _unknown_message(name: str, names: tuple[str, ...]) -> SchemaError:
 
 
 def parse_protobuf(text: str, resolved: Resolved) -> ProtobufSchema:
-    """The schema of a text or of a descriptor in base64; SchemaError says what is wrong."""
+    """Parse a .proto file, or a descriptor in base64; SchemaError if it is invalid."""
     if _BASE64.fullmatch(text):
-        # A descriptor is what its text says, so that both are always the same schema.
+        # A descriptor is converted to text first, so that both forms are the same schema.
         descriptor = _decoded(text, FILE_NAME)
         files = _Files(resolved)
         files.add(descriptor)
@@ -124,7 +124,7 @@ def _printed(descriptor: FileDescriptorProto, pool: DescriptorPool) -> str:
     try:
         return print_file(descriptor, pool)
     except (LookupError, ValueError) as error:
-        # The library accepts descriptors that cannot be written as .proto files.
+        # The library accepts some descriptors that have no .proto form.
         raise SchemaError(f"the descriptor cannot be written as text: {error}") from None
 
 
@@ -149,7 +149,7 @@ def _parse(text: str, resolved: Resolved) -> ProtobufSchema:
 
 
 def _keep_defaults(written: DescriptorProto, found: DescriptorProto) -> None:
-    # The pool writes the defaults of floats with more digits than say them exactly.
+    # The pool stores the defaults of floats with more digits than necessary.
     is_file = isinstance(written, FileDescriptorProto)
     for part in ("extension",) if is_file else ("extension", "field"):
         for field, other in zip(getattr(written, part), getattr(found, part), strict=True):
@@ -187,7 +187,7 @@ def _check_message(message: DescriptorProto, depth: int) -> None:
 
 
 def _check_texts(message: Message) -> None:
-    # Google's library lets strings of descriptors be no UTF-8, and then gives bytes.
+    # Google's library accepts strings in descriptors that are not UTF-8, and returns bytes.
     for field, value in message.ListFields():
         single = isinstance(value, str | bytes | int | float | Message)
         for element in (value,) if single else value:
@@ -201,20 +201,20 @@ class _Files:
     """A pool, and the files in it."""
 
     def __init__(self, resolved: Resolved) -> None:
-        """An empty pool; imports are found in `resolved` and among the known files."""
+        """An empty pool; imports are resolved in `resolved` and among the known files."""
         self.pool = DescriptorPool()
         self.dependencies: dict[str, FileDescriptorProto] = {}
         self._resolved = resolved
         self._waiting: list[str] = []
 
     def add(self, file: FileDescriptorProto) -> FileDescriptorProto:
-        """Add a file after all that it imports; with all names of types in full."""
+        """Add a file after its imports, with full names of types."""
         for name in file.dependency:
             if name == FILE_NAME and name not in self._resolved:
                 raise SchemaError(f'import "{name}" is the file itself')
             self._add_import(name)
         try:
-            # Google's library checks the file and finds its types here.
+            # Google's library validates the file and resolves its types here.
             added = self.pool.AddSerializedFile(file.SerializePartialToString())
             complete = FileDescriptorProto()
             added.CopyToProto(complete)

@@ -1,7 +1,7 @@
-"""parse_text: the text of a .proto file as a tree of its statements.
+"""parse_text: parses a .proto file to a tree of its statements.
 
-The grammar is in protobuf.lark; nothing else of ours knows the library that reads it. Options
-stay uninterpreted here, in the form that descriptor.proto has for that.
+The grammar is in protobuf.lark; no other module uses the parser library. Options stay uninterpreted
+here, in the form of descriptor.proto.
 """
 
 import re
@@ -25,7 +25,7 @@ INT32_MAX = 2**31 - 1
 
 @dataclass(slots=True)
 class Range:
-    """Numbers from first to last, both included; `last` is None for "max"."""
+    """Numbers from first to last, inclusive; `last` is None for "max"."""
 
     first: int
     last: int | None
@@ -33,7 +33,7 @@ class Range:
 
 @dataclass(slots=True)
 class Reserved:
-    """Numbers and names that must not be used again."""
+    """Numbers and names that must not be used."""
 
     ranges: list[Range] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Extensions:
 
 @dataclass(slots=True)
 class FieldNode:
-    """A field; `key` is a map's type of keys, `body` what a group holds."""
+    """A field; `key` is the key type of a map, `body` the content of a group."""
 
     label: str | None
     type_name: str
@@ -70,7 +70,7 @@ class OneofNode:
 
 @dataclass(slots=True)
 class EnumValueNode:
-    """A name for a number."""
+    """A value of an enum."""
 
     name: str
     number: int
@@ -159,21 +159,21 @@ Statement: TypeAlias = (
 
 @dataclass(slots=True)
 class FileNode:
-    """A whole file; `syntax` is empty if the file does not say it."""
+    """A whole file; `syntax` is empty if the file does not declare it."""
 
     syntax: str
     statements: list[Statement]
 
 
 class AggregateValue(NamedTuple):
-    """An option's value in braces: its text as it was written, and how deep it goes."""
+    """An option's value in braces: its original text, and its depth."""
 
     text: str
     depth: int
 
 
 def parse_text(text: str) -> FileNode:
-    """The statements of a file; SchemaError says where it cannot be understood."""
+    """The statements of a file; SchemaError contains the position of an error."""
     if len(text) > TEXT_CHARACTERS_MAX:
         raise SchemaError(
             f"the text has {len(text)} characters, more than {TEXT_CHARACTERS_MAX}",
@@ -263,13 +263,13 @@ def _string_bytes(token: Token) -> bytes:
         raise SchemaError("unknown escape in a string", at=_where(token)) from None
 
 
-# What lark passes to the method of a rule, in the grammar's order: tokens, what other methods made,
-# and None for what is left out in brackets. Only the rule says which, so it is Any.
+# The arguments that lark passes to the method of a rule, in the grammar's order: tokens, results of
+# other methods, and None for omitted optional parts. They depend on the rule, so they are Any.
 Children = list[Any]
 
 
 class _Statements(Transformer[Token, FileNode]):
-    """Makes the tree while the text is read; each method has the name of a grammar's rule."""
+    """Builds the tree while the text is parsed; each method has the name of a grammar rule."""
 
     def start(self, children: Children) -> FileNode:
         return FileNode(children[0] or "", [item for item in children[1:] if item is not None])

@@ -1,4 +1,4 @@
-"""Schema: a schema's text as it is registered; ParsedSchema: what was understood of it."""
+"""Schema: the text of a schema as registered; ParsedSchema: its parsed form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class SchemaKind(StrEnum):
-    """Languages of schemas, by the names the registry has for them."""
+    """Kinds of schemas, by the registry's names."""
 
     AVRO = "AVRO"
     JSON = "JSON"
@@ -16,7 +16,7 @@ class SchemaKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Another schema that a schema's text names: Avro's type, JSON's $ref, Protobuf's import."""
+    """A reference to another schema: Avro's type, JSON's $ref, Protobuf's import."""
 
     name: str
     subject: str
@@ -25,20 +25,20 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema as a client sends it; `references` are in the order that they were given."""
+    """A schema as a client sends it; `references` are in their original order."""
 
     text: str
     kind: SchemaKind = SchemaKind.AVRO
     references: tuple[Reference, ...] = ()
 
 
-# The text of all schemas that a schema refers to, also indirectly, by the names used in the
-# referring schemas; each one comes after those that it refers to itself.
+# The text of all schemas that a schema references, directly or indirectly, by reference name; each
+# one comes after those that it references itself.
 Resolved = Mapping[str, str]
 
 
 class ParsedSchema(Protocol):
-    """A schema whose text was checked; each kind adds what its serdes need."""
+    """A validated schema; each kind adds what its serdes need."""
 
     @property
     def kind(self) -> SchemaKind:
@@ -47,15 +47,15 @@ class ParsedSchema(Protocol):
 
     @property
     def canonical(self) -> str:
-        """The text that is stored and compared: without what has no meaning, as Confluent's."""
+        """The text that is stored and compared, as in Confluent's registry."""
         ...
 
     def normalized(self) -> str:
-        """The text with everything in one order, so that equivalent schemas have equal text."""
+        """The text in a fixed order, so that equivalent schemas have equal text."""
         ...
 
     def formatted(self, form: str) -> str:
-        """The text in another form: Avro "resolved", Protobuf "serialized"; else ValueError."""
+        """The text in another form: Avro "resolved", Protobuf "serialized", or ValueError."""
         ...
 
     def record_name(self) -> str | None:

@@ -1,1 +1,1 @@
-"""Actors: the participants of a simulation, each in a process of its own."""
+"""Actors: the participants of a simulation, each in its own process."""

@@ -1,4 +1,4 @@
-"""Actor: a participant of a simulation, which runs in one process after the other."""
+"""Actor: a participant of a simulation; it runs in a process, and in a new one after a restart."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -45,21 +45,21 @@ class Actor:
 
     @property
     def must_stop(self) -> bool:
-        """Whether it was asked to stop."""
+        """Whether it has been requested to stop."""
         return self._stopping is not None and self._stopping.is_set()
 
-    def rest(self, shortest_ms: int, longest_ms: int) -> bool:
-        """Sleep for a random time; returns False if it was asked to stop."""
+    def sleep(self, shortest_ms: int, longest_ms: int) -> bool:
+        """Sleep for a random time; returns False if the actor must stop."""
         assert self._stopping is not None
         return not self._stopping.wait(self.random.randint(shortest_ms, longest_ms) / 1000)
 
     def pause(self, shortest_ms: int, longest_ms: int) -> bool:
-        """Rest between two actions: longer in a long scenario, see Scenario.pace."""
-        return self.rest(shortest_ms, longest_ms * self.platform.scenario.pace)
+        """Sleep between two actions, longer in a long scenario; see Scenario.pace."""
+        return self.sleep(shortest_ms, longest_ms * self.platform.scenario.pace)
 
-    def note(self, what: str, *details: object) -> None:
+    def note(self, event: str, *details: object) -> None:
         """Add an event to the history."""
-        self.platform.simulation.history.add(self.name, what, *details)
+        self.platform.simulation.history.add(self.name, event, *details)
 
     def on_acknowledged(self) -> None:
         """Called after an acknowledgement to a user; a fault may kill the process here."""
@@ -70,7 +70,7 @@ class Actor:
         """Raise a Violation if an invariant does not hold. It must not wait: no thread calls it."""
 
     def unfinished_work(self) -> str:
-        """What is not finished yet after the faults; empty if nothing."""
+        """Describe work that is not finished after the faults; empty if there is none."""
         return ""
 
     # --- called by the platform -----------------------------------------------------------------
@@ -103,11 +103,11 @@ class Actor:
         self.platform.simulation.scheduler.kill(self.process)  # also ends its other threads
 
     def failed(self, error: Exception) -> None:
-        """Note that its program failed; the platform starts it again."""
+        """Note that its program failed; the platform restarts it."""
         self.note("failed:", type(error).__name__, str(error)[:200])
 
     def stop(self) -> None:
-        """Ask it to stop."""
+        """Request it to stop."""
         if self._stopping is not None and self.is_alive:
             self.note("is asked to stop")
             self._stopping.set()

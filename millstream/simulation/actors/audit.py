@@ -17,10 +17,10 @@ class Audit(Actor):
                 self._read()
             except MillstreamError as error:
                 self.note("opens another consumer after", type(error).__name__, error.message[:120])
-                self.rest(100, 1_000)
+                self.sleep(100, 1_000)
 
     def _read(self) -> None:
-        visible = self.platform.seen.visible
+        visible = self.platform.observations.visible
         with consumer(
             self.target,
             isolation_level="read_committed",

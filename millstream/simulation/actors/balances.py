@@ -1,7 +1,7 @@
 """Balances: transactions on a compacted topic, some of them aborted or left open for a while.
 
-Compaction reads segments with open transactions. It must keep the last committed value of each key,
-regardless of open and aborted transactions.
+Compaction reads segments with open transactions. It must retain the last committed value of each
+key, regardless of open and aborted transactions.
 """
 
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ class Balances(Actor):
                         self.pause(100, 3_000)
             except MillstreamError as error:
                 self.note("opens another producer after", type(error).__name__, error.message[:120])
-                self.rest(100, 1_000)
+                self.sleep(100, 1_000)
 
     def _create(self) -> None:
         with admin(self.target, **CLIENT) as cluster:
@@ -92,7 +92,7 @@ class Balances(Actor):
             out.send(TOPIC, value, key=key, partition=0)
         if self.random.random() < OPEN_CHANCE:
             out.flush()
-            self.rest(*OPEN_MS)
+            self.sleep(*OPEN_MS)
         if self.random.random() < ABORT_CHANCE:
             out.abort_transaction()
             self._aborted |= values
@@ -106,7 +106,7 @@ class Balances(Actor):
         self.note("has ended a transaction of", len(values), "records")
 
     def _check(self) -> None:
-        found: dict[bytes, bytes] = {}
+        values: dict[bytes, bytes] = {}
         with consumer(
             self.target,
             isolation_level="read_committed",
@@ -121,13 +121,13 @@ class Balances(Actor):
                     value = record.value or b""
                     if value in self._aborted:
                         self._fail(f"offset {record.offset} has {value!r}, which was aborted")
-                    found[record.key or b""] = value
+                    values[record.key or b""] = value
                 if self.must_stop:
                     return  # possibly before all records were read
         for key, value in self._committed.items():
-            if found.get(key) not in {value, *self._possible.get(key, ())}:
-                self._fail(f"key {key!r} is {found.get(key)!r}, not {value!r}")
-        self.note("has checked", len(found), "keys")
+            if values.get(key) not in {value, *self._possible.get(key, ())}:
+                self._fail(f"key {key!r} is {values.get(key)!r}, not {value!r}")
+        self.note("has checked", len(values), "keys")
 
     def _fail(self, details: str) -> None:
         self.platform.report(Violation(INVARIANT, f"{TOPIC}: {details}"))

@@ -1,4 +1,4 @@
-"""BrokerActor: the broker, in a process of its own, on a disk that survives it."""
+"""BrokerActor: the broker, in its own process, on a disk that survives it."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -13,7 +13,7 @@ from broker.model import INTERNAL_TOPICS, ConnectionInfo, TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.storage.checkpoints import CLEAN_SHUTDOWN
 from millstream.simulation.actors.actor import Actor
-from millstream.simulation.promises import check_promises
+from millstream.simulation.start_checks import check_started_broker
 
 if TYPE_CHECKING:
     from millstream.simulation.simulated_platform import SimulatedPlatform
@@ -38,10 +38,10 @@ class ObservedBroker(Broker):
         background: Executor | None = None,
     ) -> object:
         """Handle a request, and report commits."""
-        answer = super().handle(api_key, version, request, connection, background=background)
+        response = super().handle(api_key, version, request, connection, background=background)
         if api_key in COMMITS:
             self.committed(connection.client_host)
-        return answer
+        return response
 
 
 class BrokerActor(Actor):
@@ -52,12 +52,12 @@ class BrokerActor(Actor):
         self._broker: Broker | None = None
         self._started = 0  # number of the process that started the broker
         self._clean_stops = 0
-        self._answered_to = ""  # the client whose acknowledgements count
-        self._answers_left = 0  # until `_stop` is called; 0: never
+        self._acknowledged_client = ""  # the client whose acknowledgements count
+        self._acknowledgements_left = 0  # until `_stop` is called; 0: never
         self._stop: Callable[[], None] = lambda: None
         self._commits: dict[
             str, tuple[int, Callable[[], None]]
-        ] = {}  # by client: how many, and what to do then
+        ] = {}  # by client: the number of commits left, and the action after them
 
     def run(self) -> None:
         assert self.machine is not None
@@ -69,10 +69,10 @@ class BrokerActor(Actor):
         self._started = self.starts
         self.platform.watch_lock(broker)
         self.note("is up")
-        check_promises(self.platform.seen, broker)
+        check_started_broker(self.platform.observations, broker)
         server = self.platform.network.serve(self.process, broker, self.platform.address)
         try:
-            while self.rest(60_000, 60_000):
+            while self.sleep(60_000, 60_000):
                 pass
         finally:
             server.close()
@@ -95,37 +95,37 @@ class BrokerActor(Actor):
     def has_open(self, transactional_id: str) -> bool:
         """Whether a producer has an open transaction."""
         broker = self.running
-        found = None if broker is None else broker.state.transactions.get(transactional_id)
-        return found is not None and found.state is TransactionState.ONGOING
+        entry = None if broker is None else broker.state.transactions.get(transactional_id)
+        return entry is not None and entry.state is TransactionState.ONGOING
 
     def stop_after_acknowledgements(
         self, client: str, count: int, stop: Callable[[], None]
     ) -> None:
-        """Call `stop` when a client has received so many acknowledgements."""
-        self._answered_to, self._answers_left, self._stop = client, count, stop
+        """Call `stop` when a client has received this many acknowledgements."""
+        self._acknowledged_client, self._acknowledgements_left, self._stop = client, count, stop
 
     def acknowledged_to(self, client: str) -> None:
         """Called after an acknowledgement to a client; a fault may stop the broker here."""
-        if self._answers_left and self.is_alive and client == self._answered_to:
-            self._answers_left -= 1
-            if not self._answers_left:
+        if self._acknowledgements_left and self.is_alive and client == self._acknowledged_client:
+            self._acknowledgements_left -= 1
+            if not self._acknowledgements_left:
                 self._stop()
 
-    def after_commits(self, client: str, count: int, do: Callable[[], None]) -> None:
-        """Call `do` when a client has requested so many commits."""
-        self._commits[client] = (count, do)
+    def after_commits(self, client: str, count: int, action: Callable[[], None]) -> None:
+        """Call `action` when a client has requested this many commits."""
+        self._commits[client] = (count, action)
 
     def _committed(self, client: str) -> None:
-        left, do = self._commits.pop(client, (0, None))
-        if do is None:
+        left, action = self._commits.pop(client, (0, None))
+        if action is None:
             return
         if left == 1:
-            do()
+            action()
         else:
-            self._commits[client] = (left - 1, do)
+            self._commits[client] = (left - 1, action)
 
     def start(self) -> None:
-        self._answers_left = 0
+        self._acknowledgements_left = 0
         super().start()
 
     def has_rolled_unflushed(self) -> bool:

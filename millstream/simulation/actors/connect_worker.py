@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 CALM_MS = 60_000  # how long after the last fault something may be slow
 EXPLAINED_MS = 400_000  # how long after a fault a task may fail because of it
-STILL_MS = 20_000  # how long a paused or deleted connector may still do something
+INACTIVE_MS = 20_000  # how long a paused or deleted connector may still do something
 RESTARTED_MS = 60_000  # in which a restarted connector must run
 TOGETHER_MS = 30_000  # how long after a fault two workers may run the connectors
-SAME_NAME = 0.5  # of the workers keep their member id after a restart
+SAME_NAME = 0.5  # the share of workers that keep their member id after a restart
 RIVAL = "rival worker"
 
 
@@ -79,14 +79,14 @@ class ConnectWorkerActor(Actor):
                     self._serve(server, reading)
             except MillstreamError as error:
                 self.note("starts again after", type(error).__name__, error.message[:200])
-                self.rest(500, 2_000)
+                self.sleep(500, 2_000)
             except Stopped:
                 pass
             finally:
                 self.running = None
 
     def _wait(self, server: ConnectServer, milliseconds: int) -> None:
-        if not self.rest(milliseconds, milliseconds):
+        if not self.sleep(milliseconds, milliseconds):
             raise Stopped
         if server.failure is not None:
             raise server.failure
@@ -137,14 +137,16 @@ class ConnectWorkerActor(Actor):
         self.workload.repair(server.herder, self.target, self.note, explained=explained)
 
     def _await_running(self, server: ConnectServer) -> None:
-        """Wait until all connectors run, before the worker is restarted, which would start them."""
+        """Wait until all connectors run; a restart of the worker would start them anyway."""
         for _ in range(RESTARTED_MS // 1_000):
             self._wait(server, 1_000)
             self._attempt(server, lambda: self._repair(server))
-            found = self._attempt(server, lambda: self._not_running(server))
-            if found == []:
+            stopped = self._attempt(server, lambda: self._not_running(server))
+            if stopped == []:
                 return
-        raise Violation("what was restarted runs", "; ".join(found or ["the worker is silent"]))
+        raise Violation(
+            "a restarted connector runs", "; ".join(stopped or ["the worker does not respond"])
+        )
 
     def _not_running(self, server: ConnectServer) -> list[str]:
         return self.workload.not_running(server.herder)
@@ -152,21 +154,21 @@ class ConnectWorkerActor(Actor):
     def _finish(self, server: ConnectServer, reading: TopicReading) -> None:
         self._repair(server)
         self.workload.check_known(server.herder)
-        found = self.workload.missing(server.herder, reading)
-        if not found:
-            self.note("has", dict(self.workload.outside.puts), "puts")
-        self._unfinished = found
+        missing = self.workload.missing(server.herder, reading)
+        if not missing:
+            self.note("has", dict(self.workload.external.puts), "puts")
+        self._unfinished = missing
 
     # --- invariants -----------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
         """Check without waiting: no simulated thread calls this."""
-        self._check_still()
+        self._check_inactive()
         self._check_commits()
-        self._check_alone()
+        self._check_single_worker()
 
     def _quiet_since_ms(self) -> int | None:
-        """Since when there is no fault and no other worker; None while there is."""
+        """The end of the last fault and of the rival worker; None while there is one."""
         now_ms = self._now_ms
         ends = [each.end_ms for each in self.platform.scenario.faults if each.at_ms <= now_ms]
         rival = self.platform.actors.get(RIVAL)
@@ -175,14 +177,14 @@ class ConnectWorkerActor(Actor):
         last_ms = max(ends, default=0)
         return last_ms if last_ms < now_ms else None
 
-    def _check_still(self) -> None:
+    def _check_inactive(self) -> None:
         """Check that paused, stopped and deleted connectors do nothing."""
         quiet_ms = self._quiet_since_ms()
         if quiet_ms is None:
             return
-        for name, since_ms in self.workload.still_ms.items():
-            touched_ms = self.workload.outside.touched_ms.get(name, 0)
-            if touched_ms > max(since_ms, quiet_ms) + STILL_MS:
+        for name, since_ms in self.workload.inactive_ms.items():
+            touched_ms = self.workload.external.touched_ms.get(name, 0)
+            if touched_ms > max(since_ms, quiet_ms) + INACTIVE_MS:
                 known = self.workload.known[name]
                 raise Violation(
                     "a paused or deleted connector does nothing",
@@ -197,22 +199,22 @@ class ConnectWorkerActor(Actor):
             return
         offsets = broker.state.groups._store  # noqa: SLF001 - a request would have to wait
         for tp in partitions():
-            found = offsets.get(f"connect-{SINK}", tp)
-            flushed = self.workload.outside.offered.get((SINK, tp), 0)
-            if found is not None and found.offset > flushed:
+            committed = offsets.get(f"connect-{SINK}", tp)
+            flushed = self.workload.external.offered.get((SINK, tp), 0)
+            if committed is not None and committed.offset > flushed:
                 raise Violation(
-                    "a sink commits what it has flushed",
-                    f"{tp}: {found.offset} is committed, and {flushed} was flushed",
+                    "a sink commits only flushed offsets",
+                    f"{tp}: {committed.offset} is committed, and {flushed} was flushed",
                 )
 
-    def _check_alone(self) -> None:
+    def _check_single_worker(self) -> None:
         """Check that two workers do not run the connectors at the same time without a fault."""
         rival = self.platform.actors.get(RIVAL)
         if not isinstance(rival, RivalWorkerActor) or not (self.owns and rival.owns):
             self._together_ms = None
             return
         now_ms = self._now_ms
-        if self._together_ms is None or not self.platform_is_well(now_ms):
+        if self._together_ms is None or not self.has_no_recent_fault(now_ms):
             self._together_ms = now_ms
         if now_ms - self._together_ms > TOGETHER_MS // 3:
             raise Violation(
@@ -220,7 +222,7 @@ class ConnectWorkerActor(Actor):
                 f"two run since {self._together_ms} ms",
             )
 
-    def platform_is_well(self, now_ms: int) -> bool:
+    def has_no_recent_fault(self, now_ms: int) -> bool:
         """Whether there is no current or recent fault."""
         return not any(
             each.at_ms <= now_ms <= each.end_ms + TOGETHER_MS
@@ -241,7 +243,7 @@ class RivalWorkerActor(Actor):
         self.running: ConnectServer | None = None
         self.last_ms = 0  # when it last ran
         self._attempts = self.random.choice((1, 3))
-        self._is_twin = self.random.random() < 0.2  # it has the host name of the first worker
+        self._has_same_host = self.random.random() < 0.2  # the host name of the first worker
 
     @property
     def owns(self) -> bool:
@@ -255,11 +257,11 @@ class RivalWorkerActor(Actor):
         first = self.platform.actors.get("connect")
         machine = replace(self.machine, host_name="connect", process_id=1)
         while self._attempts and isinstance(first, ConnectWorkerActor):
-            if not self.rest(1_000, 40_000):
+            if not self.sleep(1_000, 40_000):
                 return
             self._attempts -= 1
             try:
-                used = machine if self._is_twin else self.machine
+                used = machine if self._has_same_host else self.machine
                 with worker(self, first.workload, used) as server:
                     self.running = server
                     self.note("runs")
@@ -269,18 +271,18 @@ class RivalWorkerActor(Actor):
             finally:
                 self.running = None
                 self.last_ms = self.platform.simulation.scheduler.now_us // 1_000
-        while self.rest(60_000, 60_000):
+        while self.sleep(60_000, 60_000):
             pass
 
     def _run(self, server: ConnectServer) -> None:
         end_us = self.platform.simulation.scheduler.now_us + self.random.randrange(20_000_000)
         while server.failure is None and self.platform.simulation.scheduler.now_us < end_us:
-            if not self.rest(1_000, 1_000):
+            if not self.sleep(1_000, 1_000):
                 return
 
 
 class Stopped(Exception):
-    """The worker is asked to stop."""
+    """The worker must stop."""
 
 
 def owns(server: ConnectServer | None) -> bool:

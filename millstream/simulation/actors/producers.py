@@ -23,9 +23,9 @@ SETTINGS: dict[str, object] = {
 
 
 class IdempotentProducer(Actor):
-    """Sends numbered records, and stores which were acknowledged."""
+    """Sends numbered records, and stores the acknowledged ones."""
 
-    rest_ms = (100, 3_000)
+    pause_ms = (100, 3_000)
 
     def run(self) -> None:
         """Open a producer and send; open the next one after a fatal error."""
@@ -37,7 +37,7 @@ class IdempotentProducer(Actor):
                     self._send(out, f"{self.name}/{self.starts}.{life}")
             except MillstreamError as error:
                 self.note("opens another producer after", type(error).__name__, error.message[:120])
-                self.rest(100, 1_000)
+                self.sleep(100, 1_000)
 
     def _settings(self) -> dict[str, object]:
         return {"linger_ms": self.random.choice((0, 5, 100))}
@@ -57,16 +57,16 @@ class IdempotentProducer(Actor):
                 number += 1
             for tp, value, delivery in sent:
                 metadata = delivery.result(timeout_ms=90_000)
-                self.platform.seen.acknowledge(tp, metadata.offset, value)
+                self.platform.observations.acknowledge(tp, metadata.offset, value)
                 self.platform.broker.acknowledged_to(self.name)
             self.note("got acknowledgements of", len(sent), "records of", who)
-            self.pause(*self.rest_ms)
+            self.pause(*self.pause_ms)
 
 
 class BurstProducer(IdempotentProducer):
     """Sends many small batches to one partition at once: several segments, if those are small."""
 
-    rest_ms = (500, 4_000)
+    pause_ms = (500, 4_000)
 
     def _settings(self) -> dict[str, object]:
         return {"linger_ms": 0, "batch_size": BURST_BATCH_BYTES}
@@ -93,7 +93,7 @@ class TransactionalProducer(Actor):
                     self._run(out, f"{self.name}/{self.starts}.{life}")
             except MillstreamError as error:
                 self.note("opens another producer after", type(error).__name__, error.message[:120])
-                self.rest(100, 1_000)
+                self.sleep(100, 1_000)
 
     def _open(self, timeout_ms: int) -> Producer:
         return producer(
@@ -107,19 +107,19 @@ class TransactionalProducer(Actor):
         number = 0
         while not self.must_stop:
             name = f"{who} from {number}"
-            transaction = self.platform.seen.transactions[name] = Transaction()
+            transaction = self.platform.observations.transactions[name] = Transaction()
             out.begin_transaction()
             count = self.random.choice((1, 3, 10))
             fenced_at = self.random.randrange(count) if self.random.random() < FENCED_CHANCE else -1
-            for place in range(count):
+            for index in range(count):
                 tp = TopicPartition(LEDGER, self.random.randrange(PARTITIONS))
                 value = f"{who} {number}".encode()
                 transaction.values.append((tp, value))
                 out.send(tp.topic, value, partition=tp.partition)
                 number += 1
                 if self.random.random() < 0.1:
-                    self.rest(1, 20_000)
-                if place == fenced_at:
+                    self.sleep(1, 20_000)
+                if index == fenced_at:
                     with self._open(15_000) as other:  # as if two were started by mistake
                         other.init_transactions()
                     self.note("has fenced itself in", name)

@@ -26,7 +26,7 @@ class GroupReader(Actor):
                 self._read()
             except MillstreamError as error:
                 self.note("opens another consumer after", type(error).__name__, error.message[:120])
-                self.rest(100, 1_000)
+                self.sleep(100, 1_000)
 
     def _read(self) -> None:
         wait_ms = 2_000 * self.platform.scenario.pace
@@ -51,7 +51,7 @@ class GroupReader(Actor):
                     self._check_position(tp, reader.position(tp))
 
             reader.subscribe([PLAIN], RebalanceListener(assigned=assigned))
-            delivered = self.platform.seen.delivered[self.group]
+            delivered = self.platform.observations.delivered[self.group]
             while not self.must_stop:
                 records = reader.poll(timeout_ms=self.random.choice((100, wait_ms)))
                 if not records:
@@ -62,8 +62,10 @@ class GroupReader(Actor):
                     delivered[tp].add(record.offset)
                     ends[tp] = record.offset + 1
                 if self.random.random() < SLOW_CHANCE:
-                    self.rest(1_000, MAX_POLL_INTERVAL_MS * 3 // 2)
-                owners = {tp: self.platform.seen.owners.get((self.group, tp)) for tp in ends}
+                    self.sleep(1_000, MAX_POLL_INTERVAL_MS * 3 // 2)
+                owners = {
+                    tp: self.platform.observations.owners.get((self.group, tp)) for tp in ends
+                }
                 reader.commit()
                 for tp, end in ends.items():
                     self._committed(tp, end, owners[tp])
@@ -72,14 +74,16 @@ class GroupReader(Actor):
 
     def _set_owner(self, tp: TopicPartition, generation: int) -> None:
         """Store the new owner of a partition, unless its generation is older than another's."""
-        owners = self.platform.seen.owners
+        owners = self.platform.observations.owners
         if generation >= owners.get((self.group, tp), ("", -1))[1]:
             owners[self.group, tp] = (f"{self.name}/{self.starts}", generation)
 
     def _committed(self, tp: TopicPartition, end: int, owner: tuple[str, int] | None) -> None:
         """Store a committed offset; `owner` is the partition's owner when the commit began."""
-        seen = self.platform.seen
-        seen.committed[self.group, tp] = max(end, seen.committed.get((self.group, tp), 0))
+        observations = self.platform.observations
+        observations.committed[self.group, tp] = max(
+            end, observations.committed.get((self.group, tp), 0)
+        )
         if owner is not None and owner[0] != f"{self.name}/{self.starts}":
             raise Violation(
                 "one owner per partition",
@@ -88,7 +92,7 @@ class GroupReader(Actor):
             )
 
     def _check_position(self, tp: TopicPartition, position: int) -> None:
-        committed = self.platform.seen.committed.get((self.group, tp), 0)
+        committed = self.platform.observations.committed.get((self.group, tp), 0)
         self.note("is assigned", tp, "at", position)
         if position < committed:
             self.platform.report(

@@ -36,7 +36,7 @@ class RegistryActor(Actor):
                     self._serve(registry)
             except MillstreamError as error:
                 self.note("opens another one after", type(error).__name__, error.message[:200])
-                self.rest(500, 2_000)
+                self.sleep(500, 2_000)
 
     def _serve(self, registry: Registry) -> None:
         """Change the registry for a while; the next one reads the changes."""

@@ -23,7 +23,7 @@ RECORD_BYTES = (VALUE_BYTES, VALUE_BYTES + 80)  # with its share of a batch: fro
 AT_ONCE_MAX = 10
 EXPIRY_SECONDS_MAX = 120
 CLIENT = {"request_timeout_ms": 10_000, "default_api_timeout_ms": 20_000}
-INVARIANT = "retention removes what is due, and nothing else"
+INVARIANT = "retention removes expired segments, and nothing else"
 
 
 class RetainedTopic(Actor):
@@ -81,28 +81,28 @@ class RetainedTopic(Actor):
                 self.platform.broker.acknowledged_to(self.name)
 
     def _check(self) -> None:
-        found: dict[int, bytes] = {}
+        values: dict[int, bytes] = {}
         with self._reader() as reader:
             start = reader.beginning_offsets([self._tp])[self._tp]
             end = reader.end_offsets([self._tp])[self._tp]
             reader.seek(self._tp, start)
             while reader.position(self._tp) < end and not self.must_stop:
                 for record in reader.poll(timeout_ms=1_000):
-                    found[record.offset] = record.value or b""
-            gone_before = reader.beginning_offsets([self._tp])[
+                    values[record.offset] = record.value or b""
+            removed_before = reader.beginning_offsets([self._tp])[
                 self._tp
-            ]  # some may expire meanwhile
+            ]  # some may have expired in the meantime
         if not self.must_stop:
             self.note("has read", self._tp, "from", start, "to", end)
             self._check_start(start)
             if end <= max(self._values, default=-1):
                 self._fail(f"ends at {end}, and {max(self._values)} was acknowledged")
-            gone_before = max(gone_before, self._end_of_holes(found, gone_before, end))
-            self._check_gone(gone_before)
-            self._check_kept(gone_before, end)
+            removed_before = max(removed_before, self._end_of_gaps(values, removed_before, end))
+            self._check_removed(removed_before)
+            self._check_retained(removed_before, end)
             for offset, (value, _) in self._values.items():
-                if gone_before <= offset < end and found.get(offset) != value:
-                    self._fail(f"offset {offset} is {found.get(offset)!r}, not {value!r}")
+                if removed_before <= offset < end and values.get(offset) != value:
+                    self._fail(f"offset {offset} is {values.get(offset)!r}, not {value!r}")
 
     def _check_start(self, start: int) -> None:
         losses = self.platform.disk_of(self.platform.actors["broker"]).power_losses
@@ -110,7 +110,7 @@ class RetainedTopic(Actor):
             self._fail(f"the log started at {self._start}, and starts at {start} now")
         self._start, self._power_losses = start, losses
 
-    def _end_of_holes(self, found: dict[int, bytes], start: int, end: int) -> int:
+    def _end_of_gaps(self, values: dict[int, bytes], start: int, end: int) -> int:
         """The offset after the last missing record, if there was a power loss.
 
         After a power loss, the first of several removed segments may exist again, and the next one
@@ -119,15 +119,16 @@ class RetainedTopic(Actor):
         if not self._power_losses:
             return 0
         return 1 + max(
-            (each for each in self._values if start <= each < end and each not in found), default=-1
+            (each for each in self._values if start <= each < end and each not in values),
+            default=-1,
         )
 
-    def _check_kept(self, start: int, end: int) -> None:
+    def _check_retained(self, start: int, end: int) -> None:
         kept_bytes_max = (end - start + AT_ONCE_MAX) * RECORD_BYTES[1]
         if not self._by_time and start and kept_bytes_max < RETENTION_BYTES:
             self._fail(f"{start} to {end} is less than {RETENTION_BYTES} bytes")
 
-    def _check_gone(self, before: int) -> None:
+    def _check_removed(self, before: int) -> None:
         if not self._by_time:
             return
         platform = self.platform
@@ -143,7 +144,7 @@ class RetainedTopic(Actor):
         if clock.ahead_ms < 0:
             return  # records seem newer than they are
         start = end = 0
-        most = 0 if self._by_time else (RETENTION_BYTES + SEGMENT_BYTES) // RECORD_BYTES[0]
+        remaining_max = 0 if self._by_time else (RETENTION_BYTES + SEGMENT_BYTES) // RECORD_BYTES[0]
         with consumer(self.target, **CLIENT) as reader:
             for _ in range(EXPIRY_SECONDS_MAX):
                 try:
@@ -151,7 +152,7 @@ class RetainedTopic(Actor):
                     end = reader.end_offsets([self._tp])[self._tp]
                 except MillstreamError:
                     continue
-                if end - start <= most:
+                if end - start <= remaining_max:
                     return
                 self.platform.simulation.scheduler.sleep(1_000_000)
         self._fail(f"offsets {start} to {end} are still there after {EXPIRY_SECONDS_MAX} s")

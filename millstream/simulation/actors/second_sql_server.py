@@ -1,7 +1,7 @@
 """SecondSqlServerActor: another server of the same service, which follows the first one.
 
-It has the same service id and shares the queries. From time to time it gets statements of its own,
-which the first one must follow.
+It has the same service id and shares the queries. From time to time it executes its own
+statements, which the first one must follow.
 """
 
 from typing import TYPE_CHECKING
@@ -38,26 +38,26 @@ class SecondSqlServerActor(Actor):
     def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         self.engine: Engine | None = None
-        self.made: dict[str, bool] = {}  # streams to create: whether they were acknowledged
+        self.created: dict[str, bool] = {}  # streams to create: whether they were acknowledged
         self._apart_ms: int | None = None  # since when their states differ
 
     @property
     def first(self) -> SqlServerActor | None:
         """The server that runs the script."""
-        found = self.platform.actors.get(FIRST)
-        return found if isinstance(found, SqlServerActor) else None
+        actor = self.platform.actors.get(FIRST)
+        return actor if isinstance(actor, SqlServerActor) else None
 
     @property
-    def known(self) -> object:
+    def server_state(self) -> object:
         """Its state; None while it does not run."""
-        return known_to(self.engine) if self.is_alive else None
+        return state_of(self.engine) if self.is_alive else None
 
     def run(self) -> None:
         """Run engines until stopped; start the next one after an error."""
         assert self.machine is not None
         self.engine = None
         if self.first is not None:
-            self.first.others_agree = self.agrees
+            self.first.others_have_same_state = self.has_same_state
             self.first.other_engine = lambda: self.engine if self.is_alive else None
         while not self.must_stop:
             settings = OTHER_SETTINGS[self.starts % len(OTHER_SETTINGS)]
@@ -76,17 +76,17 @@ class SecondSqlServerActor(Actor):
                     self._serve(engine)
             except MillstreamError as error:
                 self.note("starts again after", type(error).__name__, error.message[:200])
-                self.rest(500, 2_000)
+                self.sleep(500, 2_000)
             finally:
                 self.engine = None
 
     def _serve(self, engine: Engine) -> None:
-        while self.rest(1_000, 10_000):
-            if len(self.made) < STATEMENTS_MAX and self.random.random() < STATEMENT_SHARE:
-                self._create_stream(engine, f"NOTES_{len(self.made)}")
+        while self.sleep(1_000, 10_000):
+            if len(self.created) < STATEMENTS_MAX and self.random.random() < STATEMENT_SHARE:
+                self._create_stream(engine, f"NOTES_{len(self.created)}")
 
     def _create_stream(self, engine: Engine, name: str) -> None:
-        self.made[name] = False
+        self.created[name] = False
         text = (
             f"CREATE STREAM {name} (id STRING KEY, n INT) "
             f"WITH (kafka_topic='{name}', partitions=1, value_format='JSON');"
@@ -96,22 +96,22 @@ class SecondSqlServerActor(Actor):
         except MillstreamError as error:
             self.note("could not make", name, type(error).__name__, error.message[:200])
             return
-        self.made[name] = True
+        self.created[name] = True
         self.note("has made", name)
         self.on_acknowledged()
 
     def _check_created(self, engine: Engine) -> None:
         """Check that acknowledged statements still exist after a start."""
-        lost = [n for n, done in self.made.items() if done and n not in sources(engine)]
+        lost = [n for n, done in self.created.items() if done and n not in sources(engine)]
         if lost:
-            raise Violation("a statement that was acknowledged is kept", f"{lost} after a start")
+            raise Violation("no acknowledged statement is lost", f"{lost} after a start")
 
     # --- called by the platform -----------------------------------------------------------------
 
-    def agrees(self) -> bool:
+    def has_same_state(self) -> bool:
         """Whether both servers have the same state, if both run."""
-        first, mine = self.first, self.known
-        theirs = None if first is None else known_to(first.engine) if first.is_alive else None
+        first, mine = self.first, self.server_state
+        theirs = None if first is None else state_of(first.engine) if first.is_alive else None
         return mine is None or theirs is None or mine == theirs
 
     def unfinished_work(self) -> str:
@@ -124,7 +124,7 @@ class SecondSqlServerActor(Actor):
         if bad or missing:
             return f"queries {bad} do not run, {missing} were not launched"
         first = self.first
-        if first is not None and not (self.agrees() and first.is_alive and first.engine):
+        if first is not None and not (self.has_same_state() and first.is_alive and first.engine):
             return "the same catalog on both servers"
         return ""
 
@@ -134,8 +134,8 @@ class SecondSqlServerActor(Actor):
         if self.engine is not None and self.is_alive:
             check_failures(self.platform, self.engine)
         faults = self.platform.scenario.faults
-        is_well = not any(f.at_ms <= now_ms <= f.end_ms + AFTER_FAULTS_MS for f in faults)
-        if not is_well or self.agrees():
+        has_no_fault = not any(f.at_ms <= now_ms <= f.end_ms + AFTER_FAULTS_MS for f in faults)
+        if not has_no_fault or self.has_same_state():
             self._apart_ms = None
             return
         self._apart_ms = now_ms if self._apart_ms is None else self._apart_ms
@@ -143,9 +143,9 @@ class SecondSqlServerActor(Actor):
             first = self.first
             assert first is not None
             raise Violation(
-                "servers of a service know the same",
-                f"since {self._apart_ms} ms {self.name} knows {self.known}, and {first.name} "
-                f"{known_to(first.engine)}",
+                "servers of a service have the same state",
+                f"since {self._apart_ms} ms {self.name} has {self.server_state}, and {first.name} "
+                f"{state_of(first.engine)}",
             )
 
 
@@ -154,8 +154,8 @@ def sources(engine: Engine) -> list[str]:
     return sorted(engine.state.catalog.sources)
 
 
-def known_to(engine: Engine | None) -> object:
-    """Streams and tables with their statements, queries, and which of them are paused."""
+def state_of(engine: Engine | None) -> object:
+    """Streams and tables with their statements, queries, and paused queries."""
     if engine is None:
         return None
     state = engine.state

@@ -47,7 +47,7 @@ OTHER_SETTINGS: Sequence[Mapping[str, object]] = (
 )
 DATA = "/data"
 SCHEMAS_SHARE = 0.3  # of the single servers
-FOLLOWING = 0.5  # of the servers follow commands of others
+FOLLOWING = 0.5  # the share of servers that follow commands of others
 SOON_CALM_MS = 1_000  # after the last fault the script continues faster
 CALM_MS = 90_000  # how long after the last fault something may be slow
 PROMPT_MS = 8_000  # for the results of a row, without faults
@@ -68,9 +68,9 @@ class SqlServerActor(Actor):
         self.workload = SqlWorkload(self.random, has_schemas=self._has_schemas)
         self.engine: Engine | None = None
         self._first = self.random.randrange(len(OTHER_SETTINGS))
-        self._follows = self.random.random() < FOLLOWING  # it costs as much as a query
+        self._follows = self.random.random() < FOLLOWING  # as expensive as a query
         self._is_one_of_two = SECOND in platform.scenario.actors
-        self.others_agree: Callable[[], bool] = lambda: (
+        self.others_have_same_state: Callable[[], bool] = lambda: (
             True
         )  # whether the other server has the same state
         self.other_engine: Callable[[], Engine | None] = lambda: None
@@ -123,38 +123,38 @@ class SqlServerActor(Actor):
                     )
             except MillstreamError as error:
                 self.note("starts again after", type(error).__name__, error.message[:200])
-                self.rest(500, 2_000)
+                self.sleep(500, 2_000)
             except Stopped:
                 pass
             except Violation:
                 raise
             except Exception as error:
                 self.platform.simulation.history.detail(_trace(error))
-                raise Violation("no statement fails by chance", repr(error)) from error
+                raise Violation("no statement fails unexpectedly", repr(error)) from error
             finally:
                 self.engine = None
 
     def _wait(self, milliseconds: int) -> None:
-        if not self.rest(milliseconds, milliseconds):
+        if not self.sleep(milliseconds, milliseconds):
             raise Stopped
 
     def _serve(self, server: ScriptServer) -> None:
         script = self.workload.script
-        self._check_places(server.engine)
+        self._check_topics(server.engine)
         while not script.is_over:
             calm = self.platform.is_calm(SOON_CALM_MS)
             self._wait(self.random.randrange(200, 2_500 if calm else 12_000))
-            while not self.others_agree():
+            while not self.others_have_same_state():
                 self._wait(1_000)
             self._try(server)
         while not self.platform.is_calm(CALM_MS):
             self._wait(5_000)
         if not self._has_started_calmly:
             self._has_started_calmly = True
-            return  # the next engine deletes what this one could not
+            return  # the next engine deletes what this one could not delete
         while self._unfinished:
             self._finish(server)
-        while self.rest(5_000, 5_000):
+        while self.sleep(5_000, 5_000):
             pass
 
     def _try(self, server: ScriptServer) -> None:
@@ -166,18 +166,18 @@ class SqlServerActor(Actor):
 
     # --- invariants -----------------------------------------------------------------------------
 
-    def _check_places(self, engine: Engine) -> None:
+    def _check_topics(self, engine: Engine) -> None:
         """Check that topics and formats have not changed with the settings of this start."""
-        for name, made in self.workload.made.items():
-            found = engine.state.catalog.sources.get(name)
-            if found is not None and (found.topic, found.value_format.name) != (
-                made.topic,
-                made.value_format,
+        for name, created in self.workload.created.items():
+            source = engine.state.catalog.sources.get(name)
+            if source is not None and (source.topic, source.value_format.name) != (
+                created.topic,
+                created.value_format,
             ):
                 raise Violation(
                     "a restart changes no query",
-                    f"{name} was in {made.topic} as {made.value_format}, and is in "
-                    f"{found.topic} as {found.value_format.name}",
+                    f"{name} was in {created.topic} as {created.value_format}, and is in "
+                    f"{source.topic} as {source.value_format.name}",
                 )
 
     def _finish(self, server: ScriptServer) -> None:
@@ -188,9 +188,9 @@ class SqlServerActor(Actor):
                 self._unfinished = "prompt results"
                 for step in self.workload.insert_at_once():
                     step.run(server)
-                found = self._differences_within(PROMPT_MS, server)
-                if found:
-                    raise Violation("no work waits while all threads are idle", _shown(found))
+                differences = self._differences_within(PROMPT_MS, server)
+                if differences:
+                    raise Violation("no work waits while all threads are idle", _shown(differences))
             if not self._is_one_of_two:  # otherwise each has a part of a table
                 self.workload.check_pull(server)
             self._check_nothing_left(server)
@@ -209,9 +209,9 @@ class SqlServerActor(Actor):
             wait_ms = min(wait_ms, limit_ms - waited_ms)
             self._wait(wait_ms)
             waited_ms += wait_ms
-            found = self.workload.differences(server.reading)
-            if not found or waited_ms >= limit_ms:
-                return found
+            differences = self.workload.differences(server.reading)
+            if not differences or waited_ms >= limit_ms:
+                return differences
             wait_ms *= 2
 
     def _complete(self, server: ScriptServer) -> None:
@@ -232,9 +232,9 @@ class SqlServerActor(Actor):
         """Check that dropped queries have left no state, internal topic or group."""
         engine = server.engine
         known = {engine.commands.launcher.application_id(each) for each in engine.state.queries}
-        with admin(engine.commands.launcher.clients) as asking:
-            topics = asking.list_topics()
-            groups = [each.group_id for each in asking.list_groups()]
+        with admin(engine.commands.launcher.clients) as cluster:
+            topics = cluster.list_topics()
+            groups = [each.group_id for each in cluster.list_groups()]
         folders = engine.machine.files.list_folder(f"{DATA}/state")
         left = [
             each
@@ -279,7 +279,7 @@ class SqlServerActor(Actor):
 def has_schemas(scenario: Scenario) -> bool:
     """Whether the server has a registry in its process, and its rows have schemas.
 
-    A registry of its own must be the only writer of the schemas topic.
+    Such a registry must be the only writer of the schemas topic.
     """
     share = Random(f"{scenario.seed}/schemas").random()
     return share < SCHEMAS_SHARE and not {SECOND, "registry"} & set(scenario.actors)
@@ -304,21 +304,21 @@ def check_failures(platform: "SimulatedPlatform", engine: Engine) -> None:
         for failure in query.runtime.failures:
             if failure.type is not FailureType.SYSTEM or not is_explained:
                 raise Violation(
-                    "a query fails by faults only",
+                    "a query fails only because of a fault",
                     f"{query_id}: {failure.type.value}: {failure.message}",
                 )
 
 
 class Stopped(Exception):
-    """The server was asked to stop during its script."""
+    """The server must stop during its script."""
 
 
 def _is_of(name: str, application_id: str) -> bool:
     return name == application_id or name.startswith(f"{application_id}-")
 
 
-def _shown(found: Mapping[str, str]) -> str:
-    return "; ".join(f"{name} {each}" for name, each in found.items())
+def _shown(differences: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} {each}" for name, each in differences.items())
 
 
 def _trace(error: Exception) -> str:

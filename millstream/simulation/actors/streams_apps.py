@@ -27,7 +27,7 @@ COUNTS, WINDOW_COUNTS, JOINED = "counts", "window-counts", "joined"
 OUTPUTS = (COUNTS, WINDOW_COUNTS, JOINED)
 GROUPS = 5
 WINDOW = timedelta(minutes=1)
-CLOSE = timedelta(milliseconds=100)  # how far apart joined records may be
+JOIN_DISTANCE = timedelta(milliseconds=100)  # how far apart joined records may be
 GRACE = timedelta(days=2)  # longer than clock jumps: no record is late
 
 
@@ -72,13 +72,13 @@ def topology() -> Topology:
     )
     left = numbers.filter(lambda _, value: is_left(value))
     right = numbers.filter(lambda _, value: not is_left(value))
-    within = join_within(CLOSE, grace=GRACE)
+    within = join_within(JOIN_DISTANCE, grace=GRACE)
     left.join(right, pair, within=within, store_name="pairs").to(JOINED, key=str, value=bytes)
     return builder.build()
 
 
 class StreamsApplication(Actor):
-    """One instance of the application, on a machine of its own."""
+    """One instance of the application, on its own machine."""
 
     def run(self) -> None:
         """Run until stopped; restart after a failure."""
@@ -103,7 +103,7 @@ class StreamsApplication(Actor):
             )
             try:
                 app.start()
-                while app.state not in ENDED and self.rest(500, 500):
+                while app.state not in ENDED and self.sleep(500, 500):
                     pass
             except (MillstreamError, OSError) as error:
                 self.note("cannot start the application:", type(error).__name__, str(error)[:120])
@@ -112,10 +112,10 @@ class StreamsApplication(Actor):
                 if shared is not None:
                     shared.close()
             self.note("the application has ended as", app.state.value, str(app.error)[:200])
-            self.rest(500, 2_000)
+            self.sleep(500, 2_000)
 
     def _at_point_of_commit(self, point: str) -> None:
-        """Store which tasks were committed, and in which generation of the group.
+        """Store the committed tasks, and the generation of the group.
 
         The generation is that of the commit's start: a heartbeat may change it before the end.
         """
@@ -133,6 +133,6 @@ class StreamsApplication(Actor):
         self.note("has committed", *tasks, "in generation", commit.generation)
         try:
             for task in tasks:
-                self.platform.seen.commit_task(task, commit)
+                self.platform.observations.commit_task(task, commit)
         except Violation as violation:  # it must not be raised in the runner's thread
             self.platform.report(violation)

@@ -70,7 +70,9 @@ class TopicChanges(Actor):
             self._delete(cluster, name)  # after a response that was lost
         elif name not in cluster.list_topics():
             details = f"{name} was created, and does not exist"
-            self.platform.report(Violation("a topic holds what was written to it", details))
+            self.platform.report(
+                Violation("a topic has exactly the records that were written to it", details)
+            )
         else:
             steps: list[Callable[[Admin, str], None]] = [self._fill, self._fill, self._check]
             if name not in COMPACTED:
@@ -80,13 +82,13 @@ class TopicChanges(Actor):
 
     def _create(self, cluster: Admin, name: str) -> None:
         new = NewTopic(name, 1, configs=COMPACTED.get(name, SMALL))
-        _succeed(cluster.create_topics([new]), ErrorCode.TOPIC_ALREADY_EXISTS)
+        _raise_errors(cluster.create_topics([new]), ErrorCode.TOPIC_ALREADY_EXISTS)
         self.topics[name] = Content()
         self.note("has created", name)
 
     def _delete(self, cluster: Admin, name: str) -> None:
         self.topics[name].is_known = False
-        _succeed(cluster.delete_topics([name]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        _raise_errors(cluster.delete_topics([name]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         del self.topics[name]
         self._names_used_before.add(name)
         self.note("has deleted", name)
@@ -120,7 +122,7 @@ class TopicChanges(Actor):
         before = self.random.choice(list(content.records))
         content.start = max(content.start, before)  # also if the response is lost
         tp = TopicPartition(name, 0)
-        _succeed(cluster.delete_records({tp: before}), ErrorCode.OFFSET_OUT_OF_RANGE)
+        _raise_errors(cluster.delete_records({tp: before}), ErrorCode.OFFSET_OUT_OF_RANGE)
         content.deleted, content.crashes = before, crashes
         self.note("has deleted records of", tp, "before", before)
 
@@ -131,35 +133,35 @@ class TopicChanges(Actor):
 
     def _check(self, cluster: Admin, name: str) -> None:
         content, tp = self.topics[name], TopicPartition(name, 0)
-        found = self._read(tp)
+        records = self._read(tp)
         if self.must_stop:
             return  # possibly before all records were read
         expected = {o: each for o, each in content.records.items() if o >= content.start}
         if name in COMPACTED:
             last = {key: offset for offset, (key, _) in sorted(expected.items())}
             expected = {offset: expected[offset] for offset in last.values()}
-        wrong = [offset for offset, each in expected.items() if found.get(offset) != each]
+        wrong = [offset for offset, each in expected.items() if records.get(offset) != each]
         if (
             name == "forgetful"
         ):  # its tombstones may be deleted, together with all records of their keys
-            values = dict(found[offset] for offset in sorted(found))
+            values = dict(records[offset] for offset in sorted(records))
             wrong = [o for o in wrong if expected[o][1] or values.get(expected[o][0])]
-        wrong += [offset for offset, each in found.items() if content.records.get(offset) != each]
+        wrong += [offset for offset, each in records.items() if content.records.get(offset) != each]
         if content.crashes == self._crashes():
-            wrong += [offset for offset in found if offset < content.deleted]
-        self.note("has checked", tp, "with", len(found), "records")
+            wrong += [offset for offset in records if offset < content.deleted]
+        self.note("has checked", tp, "with", len(records), "records")
         if wrong:
             first = min(wrong)
             self.platform.report(
                 Violation(
-                    "a topic holds what was written to it",
+                    "a topic has exactly the records that were written to it",
                     f"{name}: {len(wrong)} of {len(expected)} records are wrong, the first at "
-                    f"{first}: {content.records.get(first)} is {found.get(first)} now",
+                    f"{first}: {content.records.get(first)} is {records.get(first)} now",
                 )
             )
 
     def _read(self, tp: TopicPartition) -> dict[int, Pair]:
-        found: dict[int, Pair] = {}
+        records: dict[int, Pair] = {}
         with consumer(
             self.target,
             allow_auto_create_topics=False,
@@ -173,12 +175,12 @@ class TopicChanges(Actor):
             reader.seek_to_beginning([tp])
             while reader.position(tp) < end and not self.must_stop:
                 for record in reader.poll(timeout_ms=1_000):
-                    found[record.offset] = (record.key or b"", record.value)
-        return found
+                    records[record.offset] = (record.key or b"", record.value)
+        return records
 
 
-def _succeed(results: Results[Any, Any], *fine: ErrorCode) -> None:
-    """Raise the error of a result, unless it is one of those that are fine."""
+def _raise_errors(results: Results[Any, Any], *accepted: ErrorCode) -> None:
+    """Raise the error of a result, unless it is an accepted one."""
     for error in results.errors.values():
-        if error.code not in fine:
+        if error.code not in accepted:
             raise error

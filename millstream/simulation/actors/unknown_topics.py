@@ -22,7 +22,7 @@ class UnknownTopics(Actor):
                 self._request(names)
             except MillstreamError as error:
                 self.note("was refused:", type(error).__name__, error.message[:120])
-            self.rest(5_000, 60_000)
+            self.sleep(5_000, 60_000)
 
     def _request(self, names: list[str]) -> None:
         partitions = [TopicPartition(name, 0) for name in names]

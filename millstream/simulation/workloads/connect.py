@@ -1,8 +1,8 @@
-"""ConnectWorkload: what users do with connectors, from a seed, and the expected results.
+"""ConnectWorkload: the actions of users on connectors, from a seed, and the expected results.
 
 A source reads files into a topic, a sink writes the topic to a ledger (see lines.py), and a spare
-source is created and deleted. Acknowledged changes are known here; a change that was interrupted by
-a kill may or may not have been written, and is requested again.
+source is created and deleted. Acknowledged changes are stored here; a change that was interrupted
+by a kill may or may not have been written, and is requested again.
 """
 
 from collections import Counter
@@ -21,11 +21,11 @@ from connect.state.status_store import State
 from connect.state.task_state import TargetState, TaskId
 from millstream.simulation.observations import Violation
 from millstream.simulation.workloads.lines import (
+    EXTERNAL_SYSTEMS,
     FILES,
-    OUTSIDE,
     UNREADABLE,
     UNWRITABLE,
-    Outside,
+    ExternalSystems,
     is_unwritable,
 )
 from millstream.simulation.workloads.topic_reading import TopicReading
@@ -38,12 +38,12 @@ MESSAGE_BYTES = "1000"  # the first limit of the dead letter topic, if it refuse
 ENOUGH_BYTES = "100000"
 # How long users leave a connector paused or stopped, and whether they restart the worker meanwhile.
 HOLDS = ((3_000, False), (30_000, False), (30_000, True))
-KEPT = "an acknowledged configuration is kept"
+CHANGE_LOST = "no acknowledged configuration is lost"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The configuration and state that a user wants."""
+class ConnectorState:
+    """The configuration and target state that a user has requested."""
 
     config: Mapping[str, str]
     state: TargetState = TargetState.STARTED
@@ -56,7 +56,7 @@ class Step:
     name: str
     run: Callable[[Herder], object]
     connector: str = ""
-    after: Callable[[], Wanted | None] | None = None
+    after: Callable[[], ConnectorState | None] | None = None
     pause_ms: int = 0  # how long the user waits afterwards
     restarts: bool = False  # whether the worker is restarted before that
 
@@ -65,16 +65,17 @@ class ConnectWorkload:
     """The script, and acknowledged changes; it survives the killed process."""
 
     def __init__(self, random: Random, work_ms: int, now_us: Callable[[], int]) -> None:
-        """Choose the settings and the steps."""
         self._random = random
         self.exactly_once = random.random() < 0.5
         self._refuses_letters = random.random() < 0.3
         self._settings = _Settings(random, exactly_once=self.exactly_once)
         count = min(120, max(30, work_ms // 1_500))
-        self.outside = OUTSIDE["lines"] = Outside(count, self._refuses_letters, now_us)
-        self.known: dict[str, Wanted | None] = {}  # acknowledged
-        self.pending: dict[str, Wanted | None] = {}  # requested, and possibly written
-        self.still_ms: dict[str, int] = {}  # since when connectors must do nothing
+        self.external = EXTERNAL_SYSTEMS["lines"] = ExternalSystems(
+            count, self._refuses_letters, now_us
+        )
+        self.known: dict[str, ConnectorState | None] = {}  # acknowledged
+        self.pending: dict[str, ConnectorState | None] = {}  # requested, and possibly written
+        self.inactive_ms: dict[str, int] = {}  # since when connectors must do nothing
         self.steps = list(self._chosen_steps())
         self.next = 0
 
@@ -110,7 +111,7 @@ class ConnectWorkload:
 
     def _create(self, name: str, config: Mapping[str, str], *, held: bool = False) -> Step:
         state = TargetState.PAUSED if held else TargetState.STARTED
-        wanted = Wanted(config, state)
+        wanted = ConnectorState(config, state)
         initial = state if held else None
 
         def run(herder: Herder) -> None:
@@ -133,8 +134,8 @@ class ConnectWorkload:
     def _reconfigure(self, name: str) -> Iterator[Step]:
         config = self._settings.changed(name)
 
-        def after() -> Wanted:
-            return Wanted(config, self._known(name).state)
+        def after() -> ConnectorState:
+            return ConnectorState(config, self._known(name).state)
 
         yield Step(
             f"change {name} to {config['tag']}",
@@ -151,11 +152,11 @@ class ConnectWorkload:
         def hold(herder: Herder) -> None:
             (herder.stop_connector if stops else herder.pause)(name)
 
-        def held() -> Wanted:
-            return Wanted(self._known(name).config, state)
+        def held() -> ConnectorState:
+            return ConnectorState(self._known(name).config, state)
 
-        def resumed() -> Wanted:
-            return Wanted(self._known(name).config)
+        def resumed() -> ConnectorState:
+            return ConnectorState(self._known(name).config)
 
         what = f"{'stop' if stops else 'pause'} {name}"
         yield Step(what, hold, name, held, pause_ms, restarts)
@@ -184,7 +185,7 @@ class ConnectWorkload:
         yield self._create(SPARE, self._settings.spare(), held=self._random.random() < 0.3)
         yield self._delete(SPARE)
 
-    def _known(self, name: str) -> Wanted:
+    def _known(self, name: str) -> ConnectorState:
         known = self.known[name]
         assert known is not None, f"{name} is deleted"
         return known
@@ -199,13 +200,13 @@ class ConnectWorkload:
             after = step.after()
             self.pending[step.connector] = after
             if after is not None and after.state is TargetState.STARTED:
-                self.still_ms.pop(step.connector, None)
+                self.inactive_ms.pop(step.connector, None)
             step.run(herder)
             del self.pending[step.connector]
             self.known[step.connector] = after
             self._check_one(herder, step.connector)
             if after is None or after.state is not TargetState.STARTED:
-                self.still_ms.setdefault(step.connector, self.outside.now_us() // 1_000)
+                self.inactive_ms.setdefault(step.connector, self.external.now_us() // 1_000)
         note("has done", step.name)
         self.next += 1
         return step
@@ -222,7 +223,7 @@ class ConnectWorkload:
         if name in self.pending and found == self.pending[name]:
             return
         if found != self.known.get(name):
-            invariant = KEPT if found is not None else "a connector is not lost"
+            invariant = CHANGE_LOST if found is not None else "a connector is not lost"
             if self.known.get(name) is None:
                 invariant = "a deleted connector stays deleted"
             raise Violation(
@@ -234,12 +235,14 @@ class ConnectWorkload:
     def repair(
         self, herder: Herder, target: Target, note: Callable[..., None], *, explained: bool
     ) -> None:
-        """Restart what has failed, after removing the cause."""
+        """Restart failed connectors and tasks, after removing the cause."""
         for name in herder.connectors():
             for trace in _failures(herder, name):
                 is_letter = self._refuses_letters and "dead letter" in trace
                 if not is_letter and not explained:
-                    raise Violation("a connector fails by faults only", f"{name}: {trace[-600:]}")
+                    raise Violation(
+                        "a connector fails only because of a fault", f"{name}: {trace[-600:]}"
+                    )
                 note("finds failed", name, trace.strip().splitlines()[-1][:200])
                 if is_letter:
                     allow_letters(target)
@@ -258,16 +261,16 @@ class ConnectWorkload:
     # --- results --------------------------------------------------------------------------------
 
     def missing(self, herder: Herder, reading: TopicReading) -> str:
-        """Describe what is missing from the final state; empty if nothing."""
+        """Describe the parts of the final state that are missing; empty if there are none."""
         found = self.not_running(herder)
-        delivered = Counter(self.outside.delivered[SINK])
+        delivered = Counter(self.external.delivered[SINK])
         letters = Counter(text(value) for _, _, value, _ in reading.records(LETTERS))
         # Read after its results, because more lines arrive.
         written = [(partition, text(value)) for partition, _, value, _ in reading.records(TOPIC)]
         found += self._missing_lines(written)
         lines = {line for _, line in written}
         if strange := delivered.keys() - lines:
-            raise Violation("only what is committed is read", f"{SINK} has {min(strange)}")
+            raise Violation("only committed records are read", f"{SINK} has {min(strange)}")
         unreadable = {line for line in lines if UNREADABLE in line}
         found += _lack("the ledger", lines - unreadable, delivered)
         found += _lack("the dead letter topic", unreadable, letters)
@@ -295,18 +298,20 @@ class ConnectWorkload:
 
     def _missing_lines(self, written: Sequence[tuple[int, str]]) -> Iterator[str]:
         for file in range(FILES):
-            there = [line.split() for partition, line in written if partition == file]
-            if any(each[0] != str(file) or UNWRITABLE in each for each in there):
-                raise Violation("a source writes its lines", f"partition {file}: {there}"[:300])
-            numbers = [int(each[1]) for each in there]
-            wanted = [each for each in range(self.outside.count) if not is_unwritable(each)]
+            lines = [line.split() for partition, line in written if partition == file]
+            if any(each[0] != str(file) or UNWRITABLE in each for each in lines):
+                raise Violation("a source writes its lines", f"partition {file}: {lines}"[:300])
+            numbers = [int(each[1]) for each in lines]
+            expected = [each for each in range(self.external.count) if not is_unwritable(each)]
             first = list(dict.fromkeys(numbers))
-            if self.exactly_once and numbers != wanted[: len(numbers)]:
-                raise Violation("a line is there once, in order", _order(file, numbers, wanted))
-            if first != wanted[: len(first)]:
-                raise Violation("no line is lost", _order(file, first, wanted))
-            if len(first) < len(wanted):
-                yield f"file {file} has {len(first)} of {len(wanted)} lines in the topic"
+            if self.exactly_once and numbers != expected[: len(numbers)]:
+                raise Violation(
+                    "lines are in order, without duplicates", _order(file, numbers, expected)
+                )
+            if first != expected[: len(first)]:
+                raise Violation("no line is lost", _order(file, first, expected))
+            if len(first) < len(expected):
+                yield f"file {file} has {len(first)} of {len(expected)} lines in the topic"
 
 
 class _Settings:
@@ -401,9 +406,9 @@ def text(value: bytes | None) -> str:
     return (value or b"").decode()
 
 
-def _found(herder: Herder, name: str) -> Wanted | None:
-    found = herder._configs.connector(name)  # noqa: SLF001 - the only way to read the wanted state
-    return None if found is None else Wanted(found.config, found.target_state)
+def _found(herder: Herder, name: str) -> ConnectorState | None:
+    found = herder._configs.connector(name)  # noqa: SLF001 - the only way to read the target state
+    return None if found is None else ConnectorState(found.config, found.target_state)
 
 
 def _failures(herder: Herder, name: str) -> list[str]:
@@ -418,18 +423,19 @@ def _failures(herder: Herder, name: str) -> list[str]:
     ]
 
 
-def _shown(wanted: Wanted | None) -> str:
+def _shown(wanted: ConnectorState | None) -> str:
     return "deleted" if wanted is None else f"{wanted.state.value} with {wanted.config['tag']}"
 
 
-def _order(file: int, numbers: Sequence[int], wanted: Sequence[int]) -> str:
-    at = next(n for n, pair in enumerate(zip(numbers, wanted, strict=False)) if pair[0] != pair[1])
+def _order(file: int, numbers: Sequence[int], expected: Sequence[int]) -> str:
+    pairs = zip(numbers, expected, strict=False)
+    at = next(n for n, pair in enumerate(pairs) if pair[0] != pair[1])
     nearby = slice(max(0, at - 3), at + 3)
-    return f"file {file}: {numbers[nearby]} instead of {wanted[nearby]}"
+    return f"file {file}: {numbers[nearby]} instead of {expected[nearby]}"
 
 
-def _lack(where: str, lines: set[str], there: Mapping[str, int]) -> Iterator[str]:
-    missing = sorted(line for line in lines if line not in there)
+def _lack(where: str, lines: set[str], existing: Mapping[str, int]) -> Iterator[str]:
+    missing = sorted(line for line in lines if line not in existing)
     if missing:
         yield f"{where} lacks {len(missing)} of {len(lines)} lines, such as {missing[0][:60]}"
 

@@ -35,8 +35,8 @@ LARGE = " large" * 400  # more than a small limit of the dead letter topic
 
 
 @dataclass(slots=True)
-class Outside:
-    """The systems that connectors read and write, and what connectors did to them."""
+class ExternalSystems:
+    """The systems that connectors read and write, and the actions of connectors on them."""
 
     count: int  # of lines in each file
     large_letters: bool = False  # whether some unreadable lines are long
@@ -58,12 +58,12 @@ class Outside:
         return text
 
     def touch(self, connector: str) -> None:
-        """Note that a connector does something."""
+        """Record that a connector does something."""
         self.touched_ms[connector] = self.now_us() // 1_000
 
 
 # By the name in connector settings; outside of all simulated processes.
-OUTSIDE: dict[str, Outside] = {}
+EXTERNAL_SYSTEMS: dict[str, ExternalSystems] = {}
 
 
 def is_unwritable(number: int) -> bool:
@@ -99,7 +99,7 @@ class LineTask(SourceTask):
     def start(self, config: Mapping[str, str]) -> None:
         """Continue after the stored offsets."""
         self._config = config
-        self._outside = OUTSIDE[config["outside"]]
+        self._external = EXTERNAL_SYSTEMS[config["outside"]]
         self._next: dict[int, int] = {}
         for file in map(int, config["files"].split()):
             stored = self.context.offset_reader.offset({"file": file})
@@ -109,24 +109,26 @@ class LineTask(SourceTask):
         """Return a few lines of each file, after a delay."""
         if self.context.stopping().wait(int(self._config["poll.ms"]) / 1000):
             return None
-        self._outside.touch(self._config["name"])
-        found = [
+        self._external.touch(self._config["name"])
+        records = [
             SourceRecord(
                 {"file": file},
                 {"next": number + 1},
                 self._config["topic"],
                 partition=file,
                 key=str(file),
-                value=self._outside.line(file, number, self._config["tag"]),
+                value=self._external.line(file, number, self._config["tag"]),
             )
             for file, first in self._next.items()
-            for number in range(first, min(first + int(self._config["batch"]), self._outside.count))
+            for number in range(
+                first, min(first + int(self._config["batch"]), self._external.count)
+            )
         ]
-        for each in found:
+        for each in records:
             self._next[int(str(each.source_partition["file"]))] = int(
                 str(each.source_offset["next"])
             )
-        return found
+        return records
 
 
 class LedgerSink(SinkConnector):
@@ -150,7 +152,7 @@ class LedgerTask(SinkTask):
     def start(self, config: Mapping[str, str]) -> None:
         self._name = config["name"]
         self._is_lazy = config["lazy"] == "true"
-        self._outside = OUTSIDE[config["outside"]]
+        self._external = EXTERNAL_SYSTEMS[config["outside"]]
         self._held: list[tuple[TopicPartition, int, str]] = []
         self._before: dict[TopicPartition, int] = {}
 
@@ -158,9 +160,9 @@ class LedgerTask(SinkTask):
         """Buffer the records; sometimes the ledger is unavailable."""
         if not records:
             return
-        self._outside.touch(self._name)
-        self._outside.puts[self._name] += 1
-        if self._outside.puts[self._name] % 7 == 5:
+        self._external.touch(self._name)
+        self._external.puts[self._name] += 1
+        if self._external.puts[self._name] % 7 == 5:
             raise RetriableError("the ledger is away")
         self._held += [
             (
@@ -173,18 +175,18 @@ class LedgerTask(SinkTask):
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Flush, and return the offsets; sometimes this fails."""
-        self._outside.flushes[self._name] += 1
-        if self._outside.flushes[self._name] % 9 == 6:
+        self._external.flushes[self._name] += 1
+        if self._external.flushes[self._name] % 9 == 6:
             raise ConnectError("the ledger cannot be written")
         ends = self._before if self._is_lazy else dict(offsets)
         self._before = dict(offsets)
         ends = {tp: end for tp, end in ends.items() if tp in offsets}
         flushed = [each for each in self._held if each[1] < ends.get(each[0], 0)]
         self._held = [each for each in self._held if each[1] >= ends.get(each[0], 0)]
-        self._outside.delivered[self._name].update(value for _, _, value in flushed)
+        self._external.delivered[self._name].update(value for _, _, value in flushed)
         for tp, end in ends.items():
-            known = self._outside.offered.get((self._name, tp), 0)
-            self._outside.offered[self._name, tp] = max(known, end)
+            known = self._external.offered.get((self._name, tp), 0)
+            self._external.offered[self._name, tp] = max(known, end)
         return ends
 
     def close(self, partitions: Iterable[TopicPartition]) -> None:
@@ -198,7 +200,7 @@ class LineConverter:
     """Lines as UTF-8; refuses those that contain its setting `refused`.
 
     If it is `short`, the methods for many values omit refused ones, like a converter with a defect:
-    the worker must notice that some are missing.
+    the worker must detect that some are missing.
     """
 
     @classmethod

@@ -51,38 +51,38 @@ Record = tuple[int, bytes | None, bytes | None, int]
 def rows(records: Iterable[Record], shape: Shape, value_format: str) -> Iterator[dict[str, object]]:
     """Decode records to rows by column name; a deleted row has only its key, and DELETED."""
     for _, key, value, time_ms in records:
-        found: dict[str, object] = {"TIME": time_ms}
+        row: dict[str, object] = {"TIME": time_ms}
         key = key or b""
         if shape.window == "tumbling":
-            key, found["START"] = key[:-8], int.from_bytes(key[-8:], "big")
+            key, row["START"] = key[:-8], int.from_bytes(key[-8:], "big")
         elif shape.window == "session":
-            found["END"] = int.from_bytes(key[-16:-8], "big")
-            key, found["START"] = key[:-16], int.from_bytes(key[-8:], "big")
-        found |= {name: key.decode() for name in shape.key_columns}
+            row["END"] = int.from_bytes(key[-16:-8], "big")
+            key, row["START"] = key[:-16], int.from_bytes(key[-8:], "big")
+        row |= {name: key.decode() for name in shape.key_columns}
         if value is None:
-            found["DELETED"] = True
+            row["DELETED"] = True
         elif value_format == "JSON":
-            found |= json.loads(value)
+            row |= json.loads(value)
         elif value_format == "JSON_SR":
-            found |= json.loads(value[SCHEMA_ID_BYTES:])
-            found["SCHEMA"] = int.from_bytes(value[1:SCHEMA_ID_BYTES], "big")
+            row |= json.loads(value[SCHEMA_ID_BYTES:])
+            row["SCHEMA"] = int.from_bytes(value[1:SCHEMA_ID_BYTES], "big")
         else:
             parts = value.decode().split(",")
-            found |= {
+            row |= {
                 name: None if part == "" else int(part) if part.lstrip("-").isdigit() else part
                 for name, part in zip(shape.columns, parts, strict=False)
             }
-        yield found
+        yield row
 
 
-def result(found: Iterable[Mapping[str, object]], shape: Shape) -> Result:
+def result(rows: Iterable[Mapping[str, object]], shape: Shape) -> Result:
     """Count the rows of a stream, or the last rows of a table, as tuples."""
     names = (*shape.key_columns, *(["START", "END"] if shape.window == "session" else []))
     names = (*names, *(["START"] if shape.window == "tumbling" else []))
     if not shape.is_table:
-        return Counter(tuple(row.get(name) for name in (*names, *shape.columns)) for row in found)
+        return Counter(tuple(row.get(name) for name in (*names, *shape.columns)) for row in rows)
     last: dict[Row, Mapping[str, object]] = {}
-    for row in found:
+    for row in rows:
         last[tuple(row.get(name) for name in names)] = row
     return Counter(
         (*key, *(row.get(name) for name in shape.columns))
@@ -111,7 +111,7 @@ def totals(given: Inputs) -> Result:
     amounts: dict[str, list[int]] = defaultdict(list)
     for each in given.orders:
         amounts[each.customer].append(each.amount)
-    return Counter((name, len(found), sum(found)) for name, found in amounts.items())
+    return Counter((name, len(each), sum(each)) for name, each in amounts.items())
 
 
 def per_minute(given: Inputs) -> Result:
@@ -125,11 +125,11 @@ def sessions(given: Inputs) -> Result:
     times: dict[str, list[int]] = defaultdict(list)
     for each in given.orders:
         times[each.customer].append(each.time_ms)
-    found: Result = Counter()
+    counts: Result = Counter()
     for name, moments in times.items():
         for part in _sessions(sorted(moments)):
-            found[name, part[0], part[-1], len(part)] += 1
-    return found
+            counts[name, part[0], part[-1], len(part)] += 1
+    return counts
 
 
 def _sessions(moments: Sequence[int]) -> Iterator[list[int]]:
@@ -156,14 +156,14 @@ def by_town(given: Inputs) -> Result:
     return Counter((town, counts[town]) for town in given.towns if counts[town])
 
 
-def difference(found: Result, wanted: Result) -> str:
+def difference(actual: Result, expected: Result) -> str:
     """Describe the missing and surplus rows of a result."""
-    missing, surplus = wanted - found, found - wanted
+    missing, surplus = expected - actual, actual - expected
     parts = [f"lacks {_shown(missing)}"] if missing else []
     parts += [f"should not have {_shown(surplus)}"] if surplus else []
     return " and ".join(parts)
 
 
-def _shown(some: Result) -> str:
-    first = ", ".join(map(str, list(some)[:3]))
-    return f"{first} and {len(some) - 3} more" if len(some) > 3 else first
+def _shown(rows: Result) -> str:
+    first = ", ".join(map(str, list(rows)[:3]))
+    return f"{first} and {len(rows) - 3} more" if len(rows) > 3 else first

@@ -18,7 +18,7 @@ INVARIANT = "schemas keep their ids"
 
 
 def schema(fields: int) -> Schema:
-    """A record with so many optional fields, compatible with all others."""
+    """A record with this many optional fields, compatible with all others."""
     columns = [{"name": f"f{n}", "type": ["null", "int"], "default": None} for n in range(fields)]
     return Schema(json.dumps({"type": "record", "name": "R", "fields": columns}))
 
@@ -49,42 +49,44 @@ class RegistryWorkload:
         self, registry: Registry, subject: str, fields: int, note: Callable[..., None]
     ) -> None:
         try:
-            found = registry.register(subject, schema(fields))
+            schema_id = registry.register(subject, schema(fields))
         except RegistryError as error:
             if error.code >= STORE_ERRORS:
                 raise
             note("refuses", subject, fields, error.code)
             if self.levels.get(subject) is CompatibilityLevel.NONE:
                 raise Violation(
-                    "levels are kept", f"{subject} takes everything, and refused {fields}: {error}"
+                    "levels are kept",
+                    f"{subject} accepts everything, and refused {fields}: {error}",
                 ) from error
             return
-        known = self.ids.setdefault((subject, fields), found)
-        if known != found:
+        known = self.ids.setdefault((subject, fields), schema_id)
+        if known != schema_id:
             raise Violation(
-                INVARIANT, f"{subject} with {fields} fields had id {known}, and has {found}"
+                INVARIANT, f"{subject} with {fields} fields had id {known}, and has {schema_id}"
             )
-        for (other, count), taken in self.ids.items():
-            if taken == found and count != fields:
+        for (other, count), other_id in self.ids.items():
+            if other_id == schema_id and count != fields:
                 raise Violation(
-                    INVARIANT, f"{subject} with {fields} fields got id {found} of {other}, {count}"
+                    INVARIANT,
+                    f"{subject} with {fields} fields got id {schema_id} of {other}, {count}",
                 )
-        note("registers", subject, fields, found)
+        note("registers", subject, fields, schema_id)
 
     def check(self, registry: Registry) -> None:
         """Check that acknowledged schemas and levels exist."""
         for (subject, fields), known in self.ids.items():
             try:
-                found = registry.lookup(subject, schema(fields)).schema_id
+                schema_id = registry.lookup(subject, schema(fields)).schema_id
                 by_id = json.loads(registry.schema(known).text)
             except RegistryError as error:
                 raise Violation(
                     INVARIANT, f"{subject} with {fields} fields had id {known}: {error}"
                 ) from error
-            if found != known or len(by_id["fields"]) != fields:
+            if schema_id != known or len(by_id["fields"]) != fields:
                 raise Violation(
                     INVARIANT,
-                    f"{subject} with {fields} fields had id {known}, and has {found}; "
+                    f"{subject} with {fields} fields had id {known}, and has {schema_id}; "
                     f"the id is of {len(by_id['fields'])} fields",
                 )
         for subject, level in self.levels.items():

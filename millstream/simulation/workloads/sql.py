@@ -1,4 +1,4 @@
-"""SqlWorkload: a script of statements that follows from a seed, and the expected results.
+"""SqlWorkload: a script of statements, derived from a seed, and the expected results.
 
 Two sources, some queries on them, and rounds of inserts and changes: pause and resume, replace, add
 a column, drop and recreate. Rows are identified by column N. The expected results of queries follow
@@ -24,12 +24,12 @@ from millstream.simulation.workloads.statements import (
     Script,
     ScriptServer,
     Step,
-    adds_column,
-    controls,
-    drops,
+    add_column_step,
+    control_step,
+    create_step,
+    drop_step,
     insert,
-    inserts,
-    makes,
+    insert_step,
     writer,
 )
 from millstream.simulation.workloads.topic_reading import TopicReading
@@ -44,7 +44,7 @@ AMOUNTS = (20, 50, 70)  # limits of LARGE
 JITTER_MS = 20_000
 SETTLE_POLL_MS = 1_000
 FAILED_POLL_MS = 300
-SCHEMAS = "a row has the schema that it names"
+SCHEMAS = "a row has the schema that it refers to"
 FRAGILE = "FRAGILE"  # a table whose query must fail
 
 
@@ -113,7 +113,7 @@ KINDS: Sequence[tuple[str, ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CreatedSource:
     """The topic and format of a stream or table, which restarts must not change."""
 
     topic: str
@@ -127,7 +127,7 @@ class SqlWorkload:
     random: Random
     has_schemas: bool = False  # rows are written with schemas of a registry
     script: Script = field(default_factory=lambda: Script([]))
-    made: dict[str, Made] = field(default_factory=dict)
+    created: dict[str, CreatedSource] = field(default_factory=dict)
     acknowledged: dict[str, set[object]] = field(default_factory=dict)  # numbers by source
     tries: Counter[object] = field(
         default_factory=Counter
@@ -140,32 +140,31 @@ class SqlWorkload:
     _has_note: bool = False
 
     def __post_init__(self) -> None:
-        """Choose the steps."""
         self.script = Script(list(self._steps()))
 
     # --- the script -----------------------------------------------------------------------------
 
     def _steps(self) -> Iterator[Step]:
         random = self.random
-        chosen = random.sample(KINDS, random.choice((2, 3)))
-        wanted = [name for kind in chosen for name in kind]
+        kinds = random.sample(KINDS, random.choice((2, 3)))
+        wanted = [name for kind in kinds for name in kind]
         altered = bool({"COPY", "BY_TOWN"} & set(wanted)) and random.random() < 0.7
         # DELIMITED rows without all columns cannot be read.
         form = ", value_format='JSON'" if altered else ""
         form = ", value_format='JSON_SR'" if self.has_schemas else form
-        yield self._makes(
+        yield self._create_source_step(
             "CREATE STREAM orders (id STRING KEY, customer STRING, amount INT, n INT) "
             f"WITH (kafka_topic='orders', partitions=2{form});",
             "ORDERS",
         )
-        yield self._makes(
+        yield self._create_source_step(
             "CREATE TABLE customers (customer STRING PRIMARY KEY, city STRING, town STRING, n INT) "
             f"WITH (kafka_topic='customers', partitions=2{form});",
             "CUSTOMERS",
         )
-        yield self._inserts("customers", [self._customer(name) for name in CUSTOMERS])
+        yield self._insert_step("customers", [self._customer(name) for name in CUSTOMERS])
         for name in wanted:
-            yield self._creates(name)
+            yield self._create_query_step(name)
         changes: list[Callable[[], Iterator[Step]]] = [partial(self._pause, wanted)] * 2
         changes += [partial(self._create_again, wanted), self._nothing]
         changes += [self._replace_large] * 2 if "LARGE" in wanted else []
@@ -185,7 +184,7 @@ class SqlWorkload:
         count = self.random.choice((3, 8))
         rows = [self._order(n) for n in range(self._orders, self._orders + count)]
         self._orders += count
-        return self._inserts("orders", rows)
+        return self._insert_step("orders", rows)
 
     def insert_at_once(self) -> Sequence[Step]:
         """Steps that insert orders, usually right after rows of customers."""
@@ -204,23 +203,23 @@ class SqlWorkload:
 
     def _customer(self, name: str) -> dict[str, object]:
         n, self._updates = self._updates, self._updates + 1
-        found: dict[str, object] = {
+        row: dict[str, object] = {
             "rowtime": START_MS + n,
             "customer": name,
             "city": f"city of {name}",
             "town": self.random.choice(("x", "y", "z")),
             "n": n,
         }
-        return {**found, "note": f"note {n}"} if self._has_note else found
+        return {**row, "note": f"note {n}"} if self._has_note else row
 
     def _insert_customers(self) -> Step:
         count = self.random.choice((1, 3))
-        return self._inserts(
+        return self._insert_step(
             "customers", [self._customer(self.random.choice(CUSTOMERS)) for _ in range(count)]
         )
 
-    def _inserts(self, source: str, rows: Sequence[Mapping[str, object]]) -> Step:
-        return inserts(source, rows, numbers=self._numbers, send=self._send)
+    def _insert_step(self, source: str, rows: Sequence[Mapping[str, object]]) -> Step:
+        return insert_step(source, rows, numbers=self._numbers, send=self._send)
 
     def _numbers(self, server: ScriptServer, source: str) -> Collection[object]:
         return self.acknowledged.get(source.upper(), set()) | {
@@ -233,7 +232,7 @@ class SqlWorkload:
         self.acknowledged.setdefault(source.upper(), set()).add(row["n"])
         server.on_acknowledged()
 
-    def _creates(self, name: str, text: str = "CREATE") -> Step:
+    def _create_query_step(self, name: str, text: str = "CREATE") -> Step:
         query = QUERIES[name]
         kind = "TABLE" if query.shape.is_table else "STREAM"
         select, first = query.select, self._orders if "REPLACE" in text else 0
@@ -243,40 +242,40 @@ class SqlWorkload:
         def statement() -> str:
             if "REPLACE" not in text:
                 return f"{text} {kind} {name} {selected}"
-            made = self.made[name]  # which may differ from the settings of this start
+            made = self.created[name]  # which may differ from the settings of this start
             place = f"kafka_topic='{made.topic}', value_format='{made.value_format}'"
             return f"{text} {kind} {name} WITH ({place}) {selected}"
 
         def after(server: ScriptServer) -> None:
-            self._has_made(server, name)
+            self._set_created(server, name)
             if name == "LARGE":
                 earlier = [each for each in self.limits if each[0] < first]
                 self.limits = [*earlier, (first, limit)]
 
         return Step(
             f"make {name}",
-            lambda server: makes(statement()).run(server),
-            lambda server: makes(statement()).is_done(server),
+            lambda server: create_step(statement()).run(server),
+            lambda server: create_step(statement()).is_done(server),
             after,
         )
 
-    def _makes(self, text: str, name: str) -> Step:
-        return replace(makes(text), after=lambda server: self._has_made(server, name))
+    def _create_source_step(self, text: str, name: str) -> Step:
+        return replace(create_step(text), after=lambda server: self._set_created(server, name))
 
-    def _has_made(self, server: ScriptServer, name: str) -> None:
+    def _set_created(self, server: ScriptServer, name: str) -> None:
         source = server.engine.state.catalog.sources[name]
-        self.made[name] = Made(source.topic, source.value_format.name)
+        self.created[name] = CreatedSource(source.topic, source.value_format.name)
         if name in QUERIES and name not in self.names:
             self.names.append(name)
 
     # --- changes --------------------------------------------------------------------------------
 
     def _nothing(self) -> Iterator[Step]:
-        yield self.settles()
+        yield self.settle_step()
 
     def _pause(self, wanted: Sequence[str]) -> Iterator[Step]:
         name = self.random.choice(wanted)
-        yield self.settles()
+        yield self.settle_step()
 
         def keep(server: ScriptServer) -> None:
             server.wait(10_000)
@@ -289,24 +288,24 @@ class SqlWorkload:
             ):
                 raise Violation("a paused query does nothing", f"{name} {found}")
 
-        yield controls("PAUSE", name)
+        yield control_step("PAUSE", name)
         yield Step(f"keep {name}", keep)
         yield self.insert_orders()
         yield Step(f"check {name}", check)
-        yield controls("RESUME", name)
+        yield control_step("RESUME", name)
         yield Step(f"go on with {name}", lambda server: self.paused.pop(name, None))
 
     def _replace_large(self) -> Iterator[Step]:
-        yield self.settles(committed="LARGE")
-        yield self._creates("LARGE", "CREATE OR REPLACE")
+        yield self.settle_step(committed="LARGE")
+        yield self._create_query_step("LARGE", "CREATE OR REPLACE")
 
     def _add_column(self, wanted: Sequence[str]) -> Iterator[Step]:
-        yield self.settles()
-        yield adds_column("customers", "note", "STRING", kind="TABLE")
+        yield self.settle_step()
+        yield add_column_step("customers", "note", "STRING", kind="TABLE")
         self._has_note = True
         for name in ("COPY", "BY_TOWN"):
             if name in wanted:
-                yield self._creates(name, "CREATE OR REPLACE")
+                yield self._create_query_step(name, "CREATE OR REPLACE")
         yield self._insert_customers()
 
     def _create_again(self, wanted: Sequence[str]) -> Iterator[Step]:
@@ -320,16 +319,16 @@ class SqlWorkload:
 
         yield Step(f"forget {name}", forget)
         if self.random.random() < 0.5:
-            yield controls("TERMINATE", name)
+            yield control_step("TERMINATE", name)
         # A server with other settings may create another topic.
-        yield replace(drops(kind, name), after=lambda server: self.made.pop(name, None))
-        yield self._creates(name)
+        yield replace(drop_step(kind, name), after=lambda server: self.created.pop(name, None))
+        yield self._create_query_step(name)
 
     def _fail(self) -> Iterator[Step]:
-        """Let a query fail and drop it, which must leave nothing behind."""
+        """Make a query fail and drop it, which must leave nothing behind."""
         table = f"CREATE TABLE {FRAGILE} AS SELECT kind, COUNT(*) AS n FROM risky GROUP BY kind;"
-        made = makes(table)
-        yield makes(
+        made = create_step(table)
+        yield create_step(
             "CREATE STREAM risky (id STRING KEY, kind STRING) "
             "WITH (kafka_topic='risky', value_format='JSON', partitions=1);"
         )
@@ -339,8 +338,8 @@ class SqlWorkload:
                 table, {"ksql.fail.on.deserialization.error": True}
             ),
         )
-        yield Step("insert what is not JSON", _write_garbage)
-        dropped = drops("TABLE", FRAGILE)
+        yield Step("insert what is not JSON", _write_invalid_json)
+        dropped = drop_step("TABLE", FRAGILE)
 
         def drop(server: ScriptServer) -> None:
             while not _has_failed(server, FRAGILE):
@@ -348,9 +347,9 @@ class SqlWorkload:
             dropped.run(server)
 
         yield replace(dropped, run=drop)
-        yield drops("STREAM", "risky")
+        yield drop_step("STREAM", "risky")
 
-    def settles(self, committed: str = "") -> Step:
+    def settle_step(self, committed: str = "") -> Step:
         """A step that waits for the expected results."""
 
         def run(server: ScriptServer) -> None:
@@ -363,28 +362,31 @@ class SqlWorkload:
 
     def _lag(self, server: ScriptServer, name: str) -> int:
         """The lag of a query on orders."""
-        topic, query_id = self.made["ORDERS"].topic, writer(server, name)
+        topic, query_id = self.created["ORDERS"].topic, writer(server, name)
         group = server.engine.commands.launcher.application_id(str(query_id))
-        with admin(server.engine.commands.launcher.clients) as asking:
-            places = [TopicPartition(topic, number) for number in range(2)]
-            ends = asking.list_offsets(dict.fromkeys(places, LATEST_TIMESTAMP)).all()
-            found = asking.list_group_offsets(group, places).values
-            return sum(ends[tp].offset - (found[tp].offset if tp in found else 0) for tp in places)
+        with admin(server.engine.commands.launcher.clients) as cluster:
+            partitions = [TopicPartition(topic, number) for number in range(2)]
+            ends = cluster.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP)).all()
+            committed = cluster.list_group_offsets(group, partitions).values
+            return sum(
+                ends[tp].offset - (committed[tp].offset if tp in committed else 0)
+                for tp in partitions
+            )
 
     # --- results --------------------------------------------------------------------------------
 
     def _rows(self, reading: TopicReading, name: str) -> Iterator[dict[str, object]]:
-        made = self.made[name]
+        made = self.created[name]
         shape = SOURCES[name] if name in SOURCES else QUERIES[name].shape
         return reference.rows(reading.records(made.topic), shape, made.value_format)
 
     def inputs(self, reading: TopicReading) -> Inputs:
         """The rows of the sources; raises if acknowledged ones are missing."""
-        found = Inputs()
+        inputs = Inputs()
         numbers: dict[str, set[object]] = {name: set() for name in SOURCES}
         for row in self._rows(reading, "ORDERS"):
             numbers["ORDERS"].add(row["N"])
-            found.orders.append(
+            inputs.orders.append(
                 Order(
                     str(row["ID"]),
                     str(row["CUSTOMER"]),
@@ -395,20 +397,20 @@ class SqlWorkload:
             )
         for row in self._rows(reading, "CUSTOMERS"):
             numbers["CUSTOMERS"].add(row["N"])
-            found.towns.add(row["TOWN"])
-            found.customers[str(row["CUSTOMER"])] = row
+            inputs.towns.add(row["TOWN"])
+            inputs.customers[str(row["CUSTOMER"])] = row
         lost = self.acknowledged.get("ORDERS", set()) - numbers["ORDERS"]
         if lost:
             raise Violation(
-                "nothing acknowledged is lost", f"rows of ORDERS: {sorted(map(str, lost))}"
+                "no acknowledged record is lost", f"rows of ORDERS: {sorted(map(str, lost))}"
             )
-        return found
+        return inputs
 
     def result(self, reading: TopicReading, name: str) -> Result:
         """The result of a query."""
-        found = reference.result(self._rows(reading, name), QUERIES[name].shape)
+        counts = reference.result(self._rows(reading, name), QUERIES[name].shape)
         return Result(
-            {row: count for row, count in found.items() if not self._is_optional(name, row)}
+            {row: count for row, count in counts.items() if not self._is_optional(name, row)}
         )
 
     def _is_optional(self, name: str, row: tuple[object, ...]) -> bool:
@@ -433,28 +435,28 @@ class SqlWorkload:
         return self._large(given) if compute is None else compute(given)
 
     def _large(self, given: Inputs) -> Result:
-        found = Result()
+        counts = Result()
         for each in given.orders:
             limit = max(pair for pair in self.limits if pair[0] <= each.n)[1]
             row = (each.id, each.customer, each.amount)
             if each.amount > limit and not self._is_optional("LARGE", row):
-                found[row] += 1
-        return found
+                counts[row] += 1
+        return counts
 
     def check_pull(self, server: ScriptServer) -> None:
         """Check that a pull query returns the rows of the table's topic."""
         if "TOTALS" not in self.names:
             return
-        found = server.engine.query("SELECT customer, orders, amount FROM totals;")
-        rows = Counter(tuple(row.values) for row in found.rows())
-        wanted = self.expected("TOTALS", self.inputs(server.reading))
-        if shown := reference.difference(rows, wanted):
-            raise Violation("pull queries answer what was computed", f"TOTALS {shown}")
+        result = server.engine.query("SELECT customer, orders, amount FROM totals;")
+        rows = Counter(tuple(row.values) for row in result.rows())
+        expected = self.expected("TOTALS", self.inputs(server.reading))
+        if difference := reference.difference(rows, expected):
+            raise Violation("pull queries return the computed rows", f"TOTALS {difference}")
 
     def check_schemas(self, reading: TopicReading, registry: SchemaRegistry) -> None:
         """Check that the registry has the schemas of rows, with their columns."""
         for name in (*SOURCES, *self.names):
-            if self.made[name].value_format != "JSON_SR":
+            if self.created[name].value_format != "JSON_SR":
                 continue
             for row in self._rows(reading, name):
                 if "SCHEMA" not in row:
@@ -471,14 +473,14 @@ class SqlWorkload:
     def differences(self, reading: TopicReading) -> dict[str, str]:
         """The queries whose results differ from the expected ones."""
         given = self.inputs(reading)
-        found = {
+        differences = {
             name: reference.difference(self.result(reading, name), self.expected(name, given))
             for name in self.names
         }
-        return {name: each for name, each in found.items() if each}
+        return {name: each for name, each in differences.items() if each}
 
 
-def _write_garbage(server: ScriptServer) -> None:
+def _write_invalid_json(server: ScriptServer) -> None:
     topic = server.engine.state.catalog.sources["RISKY"].topic
     with producer(server.engine.commands.launcher.clients) as out:
         out.send(topic, b"not json", b"a").result(30_000)
@@ -488,5 +490,5 @@ def _has_failed(server: ScriptServer, name: str) -> bool:
     """Whether a query is in ERROR on one of the servers."""
     query_id = str(writer(server, name))
     engines = [each for each in (server.engine, server.other()) if each is not None]
-    found = [each.commands.running.get(query_id) for each in engines]
-    return any(each is not None and each.runtime.state is QueryState.ERROR for each in found)
+    queries = [each.commands.running.get(query_id) for each in engines]
+    return any(each is not None and each.runtime.state is QueryState.ERROR for each in queries)

@@ -21,7 +21,7 @@ class ScriptServer:
     engine: Engine
     reading: TopicReading
     note: Callable[..., None]  # into the history
-    wait: Callable[[int], object]  # so many virtual milliseconds
+    wait: Callable[[int], object]  # for this many virtual milliseconds
     on_acknowledged: Callable[[], object] = lambda: (
         None
     )  # called after an acknowledgement to a user
@@ -29,11 +29,11 @@ class ScriptServer:
 
     def execute(self, text: str) -> list[Entity]:
         """Execute statements; raises for a logged command that fails."""
-        found = self.engine.execute(text)
-        for each in found:
+        entities = self.engine.execute(text)
+        for each in entities:
             if isinstance(each, CurrentStatus) and each.command_status.status == "ERROR":
                 raise CommandFailed(f"{text}: {each.command_status.message}")
-        return found
+        return entities
 
 
 class CommandFailed(MillstreamError):
@@ -53,25 +53,25 @@ class Step:
     after: Callable[[ScriptServer], object] = lambda server: None
 
 
-def makes(text: str) -> Step:
+def create_step(text: str) -> Step:
     """A statement that creates a stream or table."""
     words = text.replace("OR REPLACE ", "").split()
     name = words[2].upper()
 
     def is_done(server: ScriptServer) -> bool:
-        found = server.engine.state.catalog.sources.get(name)
-        return found is not None and found.statement.split() == text.split()
+        source = server.engine.state.catalog.sources.get(name)
+        return source is not None and source.statement.split() == text.split()
 
     return Step(f"make {name}", lambda server: server.execute(text), is_done)
 
 
-def drops(kind: str, name: str) -> Step:
+def drop_step(kind: str, name: str) -> Step:
     """Drop a stream or table, with its topic."""
 
     def run(server: ScriptServer) -> None:
         topic = server.engine.state.catalog.sources[name.upper()].topic
         server.execute(f"DROP {kind} {name} DELETE TOPIC;")
-        server.reading.forget(topic)
+        server.reading.discard(topic)
 
     return Step(
         f"drop {name}", run, lambda server: name.upper() not in server.engine.state.catalog.sources
@@ -83,7 +83,7 @@ def writer(server: ScriptServer, name: str) -> str | None:
     return next(iter(server.engine.state.writers(name.upper())), None)
 
 
-def controls(action: str, name: str) -> Step:
+def control_step(action: str, name: str) -> Step:
     """PAUSE, RESUME or TERMINATE the query that writes a stream or table."""
 
     def is_done(server: ScriptServer) -> bool:
@@ -99,7 +99,7 @@ def controls(action: str, name: str) -> Step:
     )
 
 
-def adds_column(name: str, column: str, type_name: str, *, kind: str = "STREAM") -> Step:
+def add_column_step(name: str, column: str, type_name: str, *, kind: str = "STREAM") -> Step:
     """ALTER a stream or table."""
 
     def is_done(server: ScriptServer) -> bool:
@@ -119,11 +119,11 @@ def insert(stream: str, row: Mapping[str, object]) -> str:
 def numbers_in_json(server: ScriptServer, stream: str) -> Collection[object]:
     """The values of column N, in a stream whose format is JSON."""
     topic = server.engine.state.catalog.sources[stream.upper()].topic
-    found = server.reading.records(topic)
-    return {json.loads(value or b"{}").get("N") for _, _, value, _ in found}
+    records = server.reading.records(topic)
+    return {json.loads(value or b"{}").get("N") for _, _, value, _ in records}
 
 
-def inserts(
+def insert_step(
     stream: str,
     rows: Sequence[Mapping[str, object]],
     *,
@@ -133,9 +133,9 @@ def inserts(
     """INSERT rows, identified by column N; existing ones are skipped."""
 
     def run(server: ScriptServer) -> None:
-        there = numbers(server, stream)
+        existing = numbers(server, stream)
         for row in rows:
-            if row["n"] in there:
+            if row["n"] in existing:
                 continue
             if send is None:
                 server.execute(insert(stream, row))
@@ -146,13 +146,13 @@ def inserts(
 
 
 def literal(value: object) -> str:
-    """A value as SQL writes it."""
+    """A value as a SQL literal."""
     return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 @dataclass(slots=True)
 class Script:
-    """Steps, and which is next; it survives the killed process."""
+    """The steps, and the index of the next one; survives the killed process."""
 
     steps: Sequence[Step]
     next: int = 0

@@ -10,7 +10,7 @@ FETCH_WAIT_MS = 100
 
 
 class TopicReading:
-    """The records of topics; each call reads new ones. Deleted topics must be forgotten."""
+    """The records of topics; each call reads new ones. Deleted topics must be discarded."""
 
     def __init__(self, target: Target) -> None:
         self._consumer = consumer(
@@ -27,24 +27,24 @@ class TopicReading:
     def records(self, topic: str) -> list[Record]:
         """All records of a topic: partition, key, value, timestamp."""
         reader = self._consumer
-        places = [TopicPartition(topic, each) for each in reader.partitions_for(topic)]
-        reader.assign(places)
-        ends = reader.end_offsets(places)
-        found = self._records.setdefault(topic, [])
-        for tp in places:
+        partitions = [TopicPartition(topic, each) for each in reader.partitions_for(topic)]
+        reader.assign(partitions)
+        ends = reader.end_offsets(partitions)
+        records = self._records.setdefault(topic, [])
+        for tp in partitions:
             reader.seek(tp, self._positions.get(tp, 0))
-        while any(reader.position(tp) < ends[tp] for tp in places):
+        while any(reader.position(tp) < ends[tp] for tp in partitions):
             for each in reader.poll(1_000):
-                found.append((each.partition, each.key, each.value, each.timestamp_ms))
+                records.append((each.partition, each.key, each.value, each.timestamp_ms))
                 # Stored here, because a later fetch may fail.
                 tp = TopicPartition(each.topic, each.partition)
                 self._positions[tp] = each.offset + 1
-        self._positions |= {tp: reader.position(tp) for tp in places}
+        self._positions |= {tp: reader.position(tp) for tp in partitions}
         reader.unsubscribe()  # fetch nothing until the next call
-        return found
+        return records
 
-    def forget(self, topic: str) -> None:
-        """Forget a deleted topic, so that a new one of the same name is read from its beginning."""
+    def discard(self, topic: str) -> None:
+        """Discard a deleted topic, so that a new one of the same name is read from the start."""
         self._records.pop(topic, None)
         self._positions = {tp: at for tp, at in self._positions.items() if tp.topic != topic}
 

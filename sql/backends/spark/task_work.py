@@ -5,7 +5,7 @@
                           TaskState over PagedDatabase -> pages
 
 A batch is done when the pages are flushed; until then nothing has happened. The positions and times
-of a task's inputs lie among the facts of its pages, where an application has committed offsets.
+of a task's inputs are in the metadata of its pages, where an application has committed offsets.
 """
 
 import json
@@ -40,7 +40,7 @@ from streams.state.paged import PagedDatabase, Pages
 from streams.state.task_state import TaskState
 from streams.topology import Topology
 
-COMMITTED = b"committed"  # the fact with positions and times of the inputs
+COMMITTED = b"committed"  # the key of positions and times of the inputs in the metadata
 ROUND_RECORDS = 10_000
 WORKS_KEPT_MAX = 1_024
 FAIL_ON_DESERIALIZATION = "ksql.fail.on.deserialization.error"
@@ -136,7 +136,7 @@ class TaskWork:
         task.flush()
         task.state.changes()
         task.state.commit({})
-        database.write(Write(facts={COMMITTED: _as_fact(task.offsets())}))
+        database.write(Write(metadata={COMMITTED: _encoded_offsets(task.offsets())}))
         database.flush()
         task.close()
         task.state.close()
@@ -200,7 +200,7 @@ def _extractor(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def _committed(database: PagedDatabase) -> dict[TopicPartition, OffsetAndMetadata]:
-    data = database.facts().get(COMMITTED)
+    data = database.metadata().get(COMMITTED)
     if data is None:
         return {}
     return {
@@ -209,6 +209,6 @@ def _committed(database: PagedDatabase) -> dict[TopicPartition, OffsetAndMetadat
     }
 
 
-def _as_fact(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> bytes:
+def _encoded_offsets(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> bytes:
     rows = [(tp.topic, tp.partition, at.offset, at.metadata) for tp, at in offsets.items()]
     return json.dumps(rows).encode()

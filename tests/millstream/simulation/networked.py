@@ -111,7 +111,7 @@ class Networked:
     def note(self, what: str, *details: object) -> None:
         self.simulation.history.add(self.process, what, *details)
 
-    def rest(self, shortest_ms: int, longest_ms: int) -> None:
+    def sleep(self, shortest_ms: int, longest_ms: int) -> None:
         self.simulation.scheduler.sleep(self.random.randint(shortest_ms, longest_ms) * 1_000)
 
     # --- clients --------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Networked:
                         return
                     self.seen.acknowledged[tp][told.offset] = value
                 self.note("was told of", len(sent), "records")
-                self.rest(10, 1_000)
+                self.sleep(10, 1_000)
         self.note("is done")
 
     def send_transactions(self) -> None:
@@ -173,10 +173,10 @@ class Networked:
                             out.abort_transaction()
                         self.seen.transactions[name] = (values, outcome)
                         self.note("has", outcome, name)
-                        self.rest(10, 2_000)
+                        self.sleep(10, 2_000)
             except MillstreamError as error:
                 self.note("opens another producer after", type(error).__name__, error.message)
-                self.rest(100, 1_000)
+                self.sleep(100, 1_000)
         self.note("is done")
 
     def read_plain(self, protocol: str) -> None:
@@ -224,7 +224,7 @@ class Networked:
                             reader.commit()
             except MillstreamError as error:
                 self.note("opens another consumer after", type(error).__name__, error.message)
-                self.rest(100, 1_000)
+                self.sleep(100, 1_000)
 
     # --- what is there in the end ---------------------------------------------------------------
 

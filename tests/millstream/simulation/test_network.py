@@ -35,7 +35,7 @@ def disturb(world: Networked) -> None:
     names = ["broker", "plain", "ledger", *(f"{kind} 0" for kind in MEMBERS)]
     until_us = world.simulation.scheduler.now_us + FAULTS_MS * 1_000
     while world.simulation.scheduler.now_us < until_us:
-        world.rest(100, 5_000)
+        world.sleep(100, 5_000)
         match random.randrange(8):
             case 0:
                 network.disconnect_some(random.choice((0.3, 1.0)))
@@ -123,7 +123,7 @@ def test_nothing_is_lost_doubled_or_stuck_after_faults(seed: int) -> None:
 @pytest.mark.slow
 def test_the_same_seed_is_the_same_history() -> None:
     worlds = [run(seed) for seed in (7, 7, 8)]
-    digests = [(w.simulation.history.digest(), w.network.weather.digest) for w in worlds]
+    digests = [(w.simulation.history.digest(), w.network.conditions.digest) for w in worlds]
     assert digests[0] == digests[1] != digests[2]
     assert worlds[0].simulation.scheduler.now_us > FAULTS_MS * 1_000
 

@@ -11,11 +11,11 @@ from millstream.simulation.workloads.statements import (
     Script,
     ScriptServer,
     Step,
-    adds_column,
-    controls,
-    drops,
-    inserts,
-    makes,
+    add_column_step,
+    control_step,
+    create_step,
+    drop_step,
+    insert_step,
 )
 from sql.errors import StatementFailed
 from tests.millstream.simulation.restarting import Restarted, Server
@@ -83,30 +83,30 @@ def steps(settling: Settling) -> list[Step]:
         for n, name in enumerate(CUSTOMERS)
     ]
     return [
-        makes(
+        create_step(
             "CREATE STREAM orders (id STRING KEY, customer STRING, amount INT, n INT) "
             "WITH (kafka_topic='orders', value_format='JSON', partitions=2);"
         ),
-        makes(
+        create_step(
             "CREATE TABLE customers (customer STRING PRIMARY KEY, city STRING, n INT) "
             "WITH (kafka_topic='customers', value_format='JSON', partitions=2);"
         ),
-        inserts("customers", cities),
-        *(makes(made_as(name)) for name in SELECTS),
-        inserts("orders", orders(0, 8)),
+        insert_step("customers", cities),
+        *(create_step(made_as(name)) for name in SELECTS),
+        insert_step("orders", orders(0, 8)),
         settling.step(0, STREAMS | TABLES),
-        controls("PAUSE", "large"),
-        inserts("orders", orders(8, 6)),
+        control_step("PAUSE", "large"),
+        insert_step("orders", orders(8, 6)),
         settling.step(1, STREAMS | TABLES),
-        controls("RESUME", "large"),
+        control_step("RESUME", "large"),
         settling.step(2, STREAMS),
-        makes(made_as("large").replace("CREATE", "CREATE OR REPLACE").replace("50", "20")),
-        adds_column("orders", "note", "STRING"),
-        inserts("orders", orders(14, 6, note="new")),
+        create_step(made_as("large").replace("CREATE", "CREATE OR REPLACE").replace("50", "20")),
+        add_column_step("orders", "note", "STRING"),
+        insert_step("orders", orders(14, 6, note="new")),
         settling.step(3, STREAMS | TABLES),
-        controls("TERMINATE", "overlapping"),
-        drops("TABLE", "sessions"),
-        inserts("orders", orders(20, 4, note="late")),
+        control_step("TERMINATE", "overlapping"),
+        drop_step("TABLE", "sessions"),
+        insert_step("orders", orders(20, 4, note="late")),
         settling.step(4, STREAMS | {name: TABLES[name] for name in ("TOTALS", "PER_MINUTE")}),
         Step("pull", pull),
     ]

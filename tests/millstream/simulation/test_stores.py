@@ -15,20 +15,20 @@ from millstream.simulation import Simulation
 from millstream.simulation.disk import SimulatedDisk
 from millstream.simulation.stores import ModelDatabases
 from streams.errors import StateDirectoryLocked, StoreError, StoreNotReady
-from streams.state.backing import Database, Databases, Write, fact_key
+from streams.state.backing import Database, Databases, Write, metadata_key
 from streams.state.rocks import RocksDatabases
 
 STORES = ("one", "two", "default")
 KEYS = st.binary(max_size=2)
 BOUNDS = st.none() | KEYS
 ROWS = st.dictionaries(KEYS, st.none() | st.binary(max_size=3), max_size=12)
-FACTS = st.sampled_from([fact_key(what, store) for what in ("a", "b") for store in STORES])
+METADATA = st.sampled_from([metadata_key(what, store) for what in ("a", "b") for store in STORES])
 
 writes = st.builds(
     Write,
     rows=st.dictionaries(st.sampled_from(STORES), ROWS, max_size=3),
     expired=st.dictionaries(st.sampled_from(STORES), KEYS, max_size=1),
-    facts=st.dictionaries(FACTS, st.none() | st.binary(max_size=3), max_size=3),
+    metadata=st.dictionaries(METADATA, st.none() | st.binary(max_size=3), max_size=3),
 )
 scans = st.tuples(st.sampled_from(STORES), BOUNDS, BOUNDS, st.booleans())
 steps = st.lists(
@@ -40,8 +40,8 @@ Contents = tuple[dict[bytes, bytes], dict[str, list[tuple[bytes, bytes]]]]
 
 
 def contents(database: Database, stores: tuple[str, ...]) -> Contents:
-    """All facts and rows."""
-    return database.facts(), {
+    """All metadata and rows."""
+    return database.metadata(), {
         name: list(database.backing(name).scan(None, None)) for name in stores
     }
 
@@ -61,7 +61,7 @@ class Opened:
         if isinstance(step, Write):
             rows = {name: each for name, each in step.rows.items() if name in self.stores}
             expired = {name: each for name, each in step.expired.items() if name in self.stores}
-            self.database.write(Write(rows, expired, step.facts))
+            self.database.write(Write(rows, expired, step.metadata))
             return None
         if isinstance(step, tuple):
             store, first, before, backwards = step
@@ -148,7 +148,7 @@ def test_a_torn_log_gives_the_writes_up_to_some_point(
         database.write(
             Write(
                 rows={"one": {text: text, b"last": text}, "two": {b"last": text}},
-                facts={b"n": text},
+                metadata={b"n": text},
             )
         )
         expected.append(contents(database, ("one", "two")))
@@ -177,7 +177,7 @@ def test_a_torn_log_gives_the_writes_up_to_some_point(
 def test_a_damaged_model_is_made_again(tmp_path: Path, file: str, damage: str) -> None:
     database = of_model(tmp_path)
     rows = {b"%d" % number: os.urandom(100) for number in range(100)}
-    database.write(Write(rows={"one": dict(rows)}, facts={b"n": b"1"}))
+    database.write(Write(rows={"one": dict(rows)}, metadata={b"n": b"1"}))
     database.close()
     (path,) = (tmp_path / "database").glob(file)
     data = bytearray(path.read_bytes())
@@ -198,15 +198,15 @@ def test_a_damaged_model_is_made_again(tmp_path: Path, file: str, damage: str) -
         finally:
             database.close()
         assert found == []
-        assert database_facts(tmp_path) == {}
+        assert database_metadata(tmp_path) == {}
         return
     raise AssertionError("the second start failed as the first did")
 
 
-def database_facts(folder: Path) -> dict[bytes, bytes]:
+def database_metadata(folder: Path) -> dict[bytes, bytes]:
     database = of_model(folder)
     try:
-        return database.facts()
+        return database.metadata()
     finally:
         database.close()
 
@@ -257,14 +257,14 @@ def write_until(seed: int, writes: int, *, closes_at: int, loses_power: bool) ->
             for number in range(1, writes + 1):
                 text = b"%d" % number
                 rows = {b"%d" % (number % 7): text, b"last": text * 100}
-                database.write(Write(rows={"one": dict(rows)}, facts={b"n": text}))
+                database.write(Write(rows={"one": dict(rows)}, metadata={b"n": text}))
                 if number == closes_at:
                     database.close()
                     database = opened(disk.files(first))
 
         def read() -> None:
             database = opened(disk.files(second))
-            number = int(database.facts().get(b"n", b"0"))
+            number = int(database.metadata().get(b"n", b"0"))
             expected: dict[bytes, bytes] = {}
             for each in range(1, number + 1):
                 text = b"%d" % each

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from millstream.simulation.scenario import Fault
 from millstream.testing import crash, duplicate, late, reorder
-from millstream.testing.faults import Field, InputFault, last_within, ordered_records
+from millstream.testing.faults import FaultScope, InputFault, last_within, ordered_records
 from millstream.testing.records import FIRST_MS, EncodedRecord, Input, Record, encode_records
 from millstream.testing.report import described
 
@@ -79,7 +79,7 @@ def test_no_record_is_later_than_the_test_allows(times: list[int], seed: int, ki
     )
     limit = timedelta(milliseconds=BY_MS)
     made = late(by=limit) if kind == "late" else reorder(within=limit)
-    faults = made.choose(Random(seed), Field(["application"], 1_000, topics))
+    faults = made.choose(Random(seed), FaultScope(["application"], 1_000, topics))
     newest_ms = 0
     sent = ordered_records(topics, faults)
     for each in sent:
@@ -95,7 +95,7 @@ def test_the_place_of_a_record_is_bounded_by_time() -> None:
 
 
 def test_crashes_hit_whom_they_should() -> None:
-    field = Field(["application 1", "application 2"], 1_000, {})
+    field = FaultScope(["application 1", "application 2"], 1_000, {})
     for of, targets in (
         (["application"], {"application 1", "application 2"}),
         (["broker"], {"broker"}),
@@ -112,4 +112,4 @@ def test_faults_that_make_no_sense_are_refused() -> None:
         crash(of=["worker"])
     with pytest.raises(ValueError, match="must not be negative"):
         late(by=timedelta(seconds=-1))
-    assert duplicate().choose(Random(1), Field([], 1_000, {"empty": ()})) == []
+    assert duplicate().choose(Random(1), FaultScope([], 1_000, {"empty": ()})) == []

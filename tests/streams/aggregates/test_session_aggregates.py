@@ -126,7 +126,7 @@ def test_regrouped_sessions_add_up() -> None:
 
 def test_a_store_that_would_forget_open_sessions_is_refused() -> None:
     windowed = grouped(StreamsBuilder()).windowed_by(session(10, grace=5))
-    with pytest.raises(TopologyError, match="these windows need 15 ms"):
+    with pytest.raises(TopologyError, match="these windows need at least 15 ms"):
         windowed.count(retention=14)
 
 

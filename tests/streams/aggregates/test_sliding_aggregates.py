@@ -109,7 +109,7 @@ def _count_store(run: Running) -> str:
 
 def test_a_store_that_would_forget_open_windows_is_refused() -> None:
     windowed = grouped(StreamsBuilder()).windowed_by(sliding(10, grace=5))
-    with pytest.raises(TopologyError, match="these windows need 25 ms"):
+    with pytest.raises(TopologyError, match="these windows need at least 25 ms"):
         windowed.count(retention=24)
 
 

@@ -207,7 +207,7 @@ def test_windows_of_two_tables_can_be_joined() -> None:
 
 def test_a_store_that_would_forget_open_windows_is_refused() -> None:
     windowed = grouped(StreamsBuilder()).windowed_by(tumbling(10, grace=5))
-    with pytest.raises(TopologyError, match="these windows need 15 ms"):
+    with pytest.raises(TopologyError, match="these windows need at least 15 ms"):
         windowed.count(store="counts", retention=14)
     windowed.count(store="counts", retention=15)
 

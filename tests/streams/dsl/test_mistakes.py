@@ -124,11 +124,11 @@ BUILD_MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "two tables of one topic": (
         lambda b: (users(b), users(b)),
-        'topic "users" is read twice, and not both times as a stream',
+        'topic "users" is read twice, and at least once as a table',
     ),
     "a table and a stream of one topic": (
         lambda b: (users(b), b.stream("users")),
-        'topic "users" is read twice, and not both times as a stream',
+        'topic "users" is read twice, and at least once as a table',
     ),
     "topics that overlap": (
         lambda b: (b.stream(["a", "b"]), b.stream(["b", "c"])),

@@ -3,7 +3,13 @@
 import pytest
 
 from streams import StreamsBuilder, join_within
-from streams.dsl.optimise import ALL, MERGE_REPARTITIONS, REUSE_SOURCE_TOPICS, Optimize, chosen
+from streams.dsl.optimise import (
+    ALL,
+    MERGE_REPARTITIONS,
+    REUSE_SOURCE_TOPICS,
+    Optimize,
+    parse_optimisations,
+)
 from streams.errors import TopologyError
 from streams.topology import ProcessorNode, Topology
 from tests.streams.topology.topologies import changed_keys, first, swap, yes
@@ -25,13 +31,13 @@ CHOICES: list[tuple[Optimize, frozenset[str]]] = [
 
 @pytest.mark.parametrize(("given", "expected"), CHOICES)
 def test_optimisations_are_chosen_by_name(given: Optimize, expected: frozenset[str]) -> None:
-    assert chosen(given) == expected
+    assert parse_optimisations(given) == expected
 
 
 @pytest.mark.parametrize("given", ["some", ["all", "none"], "all,merge.repartition.topics"])
 def test_other_names_are_refused(given: Optimize) -> None:
     with pytest.raises(TopologyError, match="is not an optimisation"):
-        chosen(given)
+        parse_optimisations(given)
 
 
 def kept_table(optimize: Optimize) -> Topology:

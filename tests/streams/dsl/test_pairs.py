@@ -1,4 +1,4 @@
-"""Functions that give a key and a value return a pair; anything else is an error with its line."""
+"""Functions for a key and a value must return a pair; other results raise with the user's line."""
 
 import functools
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def test_map_refuses_what_is_no_pair_and_says_which_function_returned_it(given: 
 
     text = failing(lambda builder: builder.stream("in").map(mapper).to("out"))
     line = mapper.__code__.co_firstlineno
-    assert f"mapper at {__file__}:{line}, given to map, must return a tuple (key, value)" in text
+    assert f"mapper at {__file__}:{line}, passed to map, must return a tuple (key, value)" in text
     assert repr(given) in text
 
 
@@ -65,7 +65,7 @@ def test_map_refuses_it_in_a_long_run_of_records_too(given: Any) -> None:
     builder.stream("in", key=str, value=str).map(mapper).to("out", key=str, value=str)
     lone = LoneTask(builder.build())
     lone.add("in", [("k", b"v", 1)] * 100)
-    with pytest.raises(ProcessingFailed, match="given to map, must return a tuple"):
+    with pytest.raises(ProcessingFailed, match="passed to map, must return a tuple"):
         lone.run()
     assert len(lone.outbox.sent) == 59, "what came before it is sent"
 
@@ -77,13 +77,13 @@ def test_flat_map_refuses_results_that_are_no_pairs(given: Any) -> None:
         yield given
 
     text = failing(lambda builder: builder.stream("in").flat_map(mapper).to("out"))
-    assert f"mapper at {__file__}:{mapper.__code__.co_firstlineno}, given to flat_map" in text
+    assert f"mapper at {__file__}:{mapper.__code__.co_firstlineno}, passed to flat_map" in text
 
 
 @pytest.mark.parametrize("given", [None, "ab", ("k", "v"), {"k": "v"}], ids=repr)
 def test_flat_map_refuses_what_is_no_list_of_pairs(given: Any) -> None:
     text = failing(lambda builder: builder.stream("in").flat_map(lambda key, value: given))
-    assert "given to flat_map" in text
+    assert "passed to flat_map" in text
     assert __file__ in text
 
 
@@ -93,7 +93,7 @@ def test_group_by_of_a_table_refuses_what_is_no_pair(given: Any) -> None:
         builder.table("in").group_by(lambda key, value: given).count().to_stream().to("out")
 
     text = failing(build)
-    assert "given to group_by of a table, must return a tuple (key, value)" in text
+    assert "passed to group_by of a table, must return a tuple (key, value)" in text
     assert __file__ in text
 
 
@@ -136,7 +136,7 @@ class Mapper:
 @pytest.mark.parametrize("function", [Mapper(), max, dict.get], ids=["object", "max", "get"])
 def test_functions_of_any_kind_are_named(function: Any) -> None:
     text = failing(lambda builder: builder.stream("in").map(function).to("out"))
-    assert "given to map, must return a tuple" in text or "dict.get" in text or "'get'" in text
+    assert "passed to map, must return a tuple" in text or "dict.get" in text or "'get'" in text
 
 
 class Returning(Processor[str, str, str, str]):
@@ -179,4 +179,4 @@ def test_forward_takes_records_only(given: Any) -> None:
             self.context.forward(given)
 
     text = failing(lambda builder: builder.stream("in").process(Forwarding).to("out"))
-    assert f"forward was given {given!r}" in text
+    assert f"forward() was called with {given!r}" in text

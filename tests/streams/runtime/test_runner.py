@@ -60,9 +60,9 @@ def runner_of(told: list[str]) -> TaskRunner:
 
 def test_a_runner_that_fails_is_closed_and_tells_why(told: list[str]) -> None:
     runner = runner_of(told)
-    assert runner._turn() == 0
+    assert runner._run_once() == 0
     runner.stopping.set()
-    assert runner._turn() is None
+    assert runner._run_once() is None
     assert told == [
         "asked about broken",
         "closed",
@@ -73,8 +73,8 @@ def test_a_runner_that_fails_is_closed_and_tells_why(told: list[str]) -> None:
 
 def test_a_runner_that_is_dropped_with_its_threads_tells_nobody(told: list[str]) -> None:
     runner = runner_of(told)
-    assert runner._turn() == 0
-    cast("Generator[int, None, None]", runner._turns).close()  # as garbage collection does it
+    assert runner._run_once() == 0
+    cast("Generator[int, None, None]", runner._iterations).close()  # as garbage collection does it
     assert told == []
 
 

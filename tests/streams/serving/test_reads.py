@@ -14,7 +14,7 @@ from streams.errors import StoreNotFound, StreamsError
 from streams.serdes import serde_of
 from streams.serving import QueryServer
 from streams.serving.queries import BadQuery, parse_query
-from streams.serving.routing import HostUnreachable, ask
+from streams.serving.routing import HostUnreachable, query_instance
 from streams.state.store import StoreKind
 from tests.streams.runtime.apps import DEADLINE_MS, make_topics
 from tests.streams.serving.test_query_server import Asked, counting
@@ -183,4 +183,4 @@ def test_an_application_in_processes_serves_no_queries() -> None:
 
 def test_an_instance_without_an_address_is_not_asked() -> None:
     with pytest.raises(HostUnreachable, match="cannot be reached"):
-        ask("", "counts", "all", {})
+        query_instance("", "counts", "all", {})

@@ -88,15 +88,15 @@ def test_rows_are_those_of_a_sorted_map(
     assert backing.size_bytes == sum(len(key) + len(value) for key, value in model.items())
 
 
-def test_facts_are_kept_with_the_rows() -> None:
+def test_metadata_is_kept_with_the_rows() -> None:
     pages = MemoryPages()
     database = opened(pages)
-    database.write(Write(facts={b"time": b"7", b"other": b"1"}))
-    assert opened(pages).facts() == {}
+    database.write(Write(metadata={b"time": b"7", b"other": b"1"}))
+    assert opened(pages).metadata() == {}
     database.flush()
-    database.write(Write(facts={b"other": None}))
+    database.write(Write(metadata={b"other": None}))
     database.flush()
-    assert opened(pages).facts() == {b"time": b"7"}
+    assert opened(pages).metadata() == {b"time": b"7"}
 
 
 def test_only_the_pages_that_are_needed_are_asked_for() -> None:

@@ -144,7 +144,7 @@ def test_damage_is_found_and_rebuilt(
         assert "restored from the changelogs" in caplog.text
 
 
-def test_damaged_facts_are_found_when_the_database_is_opened(tmp_path: Path) -> None:
+def test_damaged_metadata_is_found_when_the_database_is_opened(tmp_path: Path) -> None:
     state = opened(tmp_path)
     state.commit({"plain": 7, "windows": 7})
     state.close()
@@ -167,7 +167,7 @@ def test_stores_that_cannot_be_opened_are_not_left_locked(tmp_path: Path) -> Non
     state.close()
 
     class Unreadable(RocksDatabase):
-        def facts(self) -> dict[bytes, bytes]:
+        def metadata(self) -> dict[bytes, bytes]:
             raise StoreError("a read failed")
 
     class AllUnreadable(RocksDatabases):
@@ -296,7 +296,9 @@ def test_a_store_may_be_called_default(tmp_path: Path) -> None:
         state.close()
 
 
-def test_a_database_with_a_store_called_default_among_the_facts_is_restored(tmp_path: Path) -> None:
+def test_a_database_with_a_store_called_default_among_the_metadata_is_restored(
+    tmp_path: Path,
+) -> None:
     old = Rdict(str(tmp_path / "rocksdb"), shared_memory().options(), {})
     old[b"k"] = b"v"
     old[b"shape/default"] = b"key-value 0"

@@ -244,7 +244,7 @@ def test_groups_are_the_rows_of_a_key_whatever_the_budget(
             committed = dict(now)
         elif step is False:
             buffer.discard()
-            groups.forget()
+            groups.clear()
             now = dict(committed)
         else:
             key, time, value = step

@@ -1,4 +1,4 @@
-"""differences of Avro schemas: why data written with one cannot be read with another.
+"""Differences of Avro schemas: why data written with one cannot be read with another.
 
 The rules are those of schema resolution in Avro's specification, as its Java library checks them:
 
@@ -9,7 +9,7 @@ The rules are those of schema resolution in Avro's specification, as its Java li
     fixed       sizes are equal
     union       each branch of the writer is read by some branch of the reader
 
-One rule is stricter than Java's: a decimal keeps its scale and loses no precision, because the
+One rule is stricter than Java's: a decimal must keep its scale and lose no precision, because the
 bytes would silently be read as other numbers.
 """
 
@@ -21,10 +21,10 @@ from broker.errors import SchemaError
 from broker.serde.schema.avro_schema import AvroSchema
 from broker.serde.schema.avro_types import MISSING, NAMED, RECORDS, AvroField, AvroType
 
-# Types that are used again and again can differ in more places than there is time to count.
+# The number of differences is limited: types that are used repeatedly multiply them.
 DIFFERENCES_MAX = 100
 
-# Which types of writers each type of reader reads beside its own.
+# The types of writers that each type of reader can read, besides its own.
 PROMOTIONS: dict[str, frozenset[str]] = {
     "long": frozenset(("int",)),
     "float": frozenset(("int", "long")),
@@ -57,14 +57,14 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """One reason, where it is in the reader's schema, and what exactly."""
+    """One reason, its path in the reader's schema, and details."""
 
     kind: str
     path: str
     info: str
 
     def __str__(self) -> str:
-        """As Confluent's registry words it."""
+        """The message of Confluent's registry."""
         description = DESCRIPTIONS[self.kind].format(path=self.path or "/", info=self.info)
         return (
             f"{{errorType:'{self.kind}', description:'{description}', "
@@ -73,7 +73,7 @@ class Incompatibility:
 
 
 def differences(new: AvroSchema, old: AvroSchema) -> list[str]:
-    """What keeps data written with `old` from being read with `new`."""
+    """The reasons why data written with `old` cannot be read with `new`."""
     try:
         return [str(each) for each in ReaderCheck().check(new.root, old.root, "")]
     except RecursionError as error:
@@ -81,20 +81,20 @@ def differences(new: AvroSchema, old: AvroSchema) -> list[str]:
 
 
 class ReaderCheck:
-    """Compares pairs of types once each; a pair inside itself counts as compatible."""
+    """Compares each pair of types once; a pair inside itself counts as compatible."""
 
     def __init__(self) -> None:
         self._compatible: set[tuple[int, int]] = set()
-        # With the path where the pair was compared, for it may be met in other places.
+        # With the path where the pair was compared, because it may occur in other places.
         self._incompatible: dict[tuple[int, int], tuple[str, list[Incompatibility]]] = {}
-        # Compatible if pairs under way are; what was assumed inside a circle is only known when the
-        # whole circle is done.
+        # Compatible if the pairs being compared are; assumptions inside a cycle are confirmed only
+        # when the whole cycle is done.
         self._provisional: dict[tuple[int, int], None] = {}
         self._under_way: set[tuple[int, int]] = set()
         self._assumptions = 0
 
     def check(self, reader: AvroType, writer: AvroType, path: str) -> list[Incompatibility]:
-        """Why the reader cannot read what the writer writes."""
+        """The reasons why the reader cannot read the writer's data."""
         pair = (id(reader), id(writer))
         if pair in self._compatible:
             return []
@@ -110,7 +110,7 @@ class ReaderCheck:
         self._under_way.remove(pair)
         if found:
             self._incompatible[pair] = (path, found)
-            while len(self._provisional) > kept:  # they may have counted on this pair
+            while len(self._provisional) > kept:  # they may depend on this pair
                 self._provisional.popitem()
         elif assumed == self._assumptions:
             self._compatible.add(pair)
@@ -178,7 +178,7 @@ class ReaderCheck:
 
 
 def written_field(field: AvroField, written: dict[str, AvroField]) -> AvroField | None:
-    """The writer's field that a reader's field is filled from."""
+    """The writer's field from which a reader's field is read."""
     for name in (field.name, *field.aliases):
         if name in written:
             return written[name]
@@ -186,13 +186,13 @@ def written_field(field: AvroField, written: dict[str, AvroField]) -> AvroField 
 
 
 def same_name(reader: AvroType, writer: AvroType) -> bool:
-    """Whether a named type of the reader may stand for one of the writer."""
+    """Whether a named type of the reader matches one of the writer."""
     short = writer.name.rpartition(".")[2]
     return reader.name.rpartition(".")[2] == short or writer.name in reader.aliases
 
 
 def kind_of(node: AvroType) -> str:
-    """The kind, where errors of protocols are records."""
+    """The kind; errors of protocols count as records."""
     return "record" if node.kind in RECORDS else node.kind
 
 
@@ -207,7 +207,7 @@ def decimal_mismatch(reader: AvroType, writer: AvroType, path: str) -> Iterator[
 
 
 def mismatch(reader: AvroType, writer: AvroType, path: str) -> Incompatibility:
-    """Types that have nothing to do with each other."""
+    """Types that cannot be converted to each other."""
     info = (
         f"reader type: {kind_of(reader).upper()} "
         f"not compatible with writer type: {kind_of(writer).upper()}"
@@ -216,6 +216,6 @@ def mismatch(reader: AvroType, writer: AvroType, path: str) -> Incompatibility:
 
 
 def lacking(writer: AvroType, path: str) -> Incompatibility:
-    """A type of the writer that no branch of the reader reads."""
+    """A type of the writer that no branch of the reader can read."""
     info = f"reader union lacking writer type: {kind_of(writer).upper()}"
     return Incompatibility("MISSING_UNION_BRANCH", path, info)

@@ -1,4 +1,4 @@
-"""Differences of words about arrays: items by position, all other items, and counts."""
+"""Differences of keywords for arrays: items by position, all other items, and counts."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ REST_NAMES = (
 
 
 def array_differences(old: Part, new: Part, path: str, compare: Compare) -> Iterator[Difference]:
-    """Everything about arrays."""
+    """All differences of arrays."""
     before, after = positions(old), positions(new)
     for index in range(max(len(before), len(after))):
         yield from item_differences(old, new, (index, f"{path}/items/{index}"), compare)
@@ -45,7 +45,7 @@ def array_differences(old: Part, new: Part, path: str, compare: Compare) -> Iter
 def item_differences(
     old: Part, new: Part, where: tuple[int, str], compare: Compare
 ) -> Iterator[Difference]:
-    """The item at one position; where a schema has none, it is one of the others."""
+    """The item at one position; without its own schema, it is one of the other items."""
     index, path = where
     before, after = positions(old), positions(new)
     if index < len(before) and index < len(after):
@@ -59,7 +59,7 @@ def item_differences(
 def removed_differences(
     old: NestedSchema, others: NestedSchema | None, path: str, compare: Compare
 ) -> Iterator[Difference]:
-    """An item that no longer has a schema of its own."""
+    """An item that no longer has its own schema."""
     if others is None or is_false(old):
         return
     if is_false(others):
@@ -74,7 +74,7 @@ def removed_differences(
 def added_differences(
     others: NestedSchema | None, new: NestedSchema, path: str, compare: Compare
 ) -> Iterator[Difference]:
-    """An item that has a schema of its own now."""
+    """An item that now has its own schema."""
     if others is None:
         if parts_of(new):
             yield Difference("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", path)
@@ -90,7 +90,7 @@ def added_differences(
 def all_items_differences(
     old: Part, new: Part, path: str, compare: Compare
 ) -> Iterator[Difference]:
-    """The one schema of all items."""
+    """The schema of all items."""
     before, after = rest(old), rest(new)
     if after is None:
         return
@@ -101,12 +101,12 @@ def all_items_differences(
 
 
 def contains_differences(old: Part, new: Part, path: str, compare: Compare) -> Iterator[Difference]:
-    """Items that must be among the others, so and so often."""
+    """Items that the array must contain, and how many of them."""
     after = new.inner("contains")
     if after is None:
         return
     if "maxContains" in new.words and old.words.get("contains") != new.words.get("contains"):
-        # Fewer items may have counted before, so the upper bound says nothing.
+        # Fewer items may have matched before, so the upper bound has no meaning.
         yield Difference("TYPE_CHANGED", f"{path}/contains")
         return
     yield from contains_demanded(old, new, path, compare)
@@ -114,7 +114,7 @@ def contains_differences(old: Part, new: Part, path: str, compare: Compare) -> I
 
 
 def contains_demanded(old: Part, new: Part, path: str, compare: Compare) -> Iterator[Difference]:
-    """The schema itself, which counts even when no item passes all values."""
+    """The schema itself, which applies even if all counts are allowed."""
     before = old.inner("contains")
     if before is None:
         if counts(new).get("minContains") != 0:
@@ -126,7 +126,7 @@ def contains_demanded(old: Part, new: Part, path: str, compare: Compare) -> Iter
 
 
 def counts(part: Part) -> Json:
-    """How often; once at least, unless said otherwise."""
+    """The minimum and maximum count; the default minimum is one."""
     found: Json = {
         word: part.words[word] for word in ("minContains", "maxContains") if word in part.words
     }
@@ -149,7 +149,7 @@ def rest(part: Part) -> NestedSchema | None:
 
 
 def items_word(part: Part) -> str:
-    """The word that has the schema of all other items."""
+    """The keyword with the schema of all other items."""
     newest = part.node.owner.draft is Draft.DRAFT_2020_12
     tuples = not newest and isinstance(part.words.get("items"), list)
     return rest_word(part, "additionalItems" if tuples else "items", "unevaluatedItems")

@@ -1,4 +1,4 @@
-"""Differences of keywords that bound numbers, strings and counts."""
+"""Differences of keywords that limit numbers, strings and counts."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -7,7 +7,7 @@ from broker.serde.schema.compatibility.json_difference import Difference
 from broker.serde.schema.compatibility.json_parts import Json, Part
 from broker.serde.schema.json_text import write_json
 
-# Word, name of its differences, and whether it is an upper bound.
+# Keyword, name of its differences, and whether it is an upper bound.
 Bound = tuple[str, str, bool]
 
 STRING_BOUNDS: tuple[Bound, ...] = (
@@ -37,13 +37,13 @@ CONTAINS_BOUNDS: tuple[Bound, ...] = (
 def bound_differences(
     old: Json, new: Json, bounds: tuple[Bound, ...], path: str
 ) -> Iterator[Difference]:
-    """Bounds that became tighter."""
+    """Bounds that are stricter now."""
     for word, name, upper in bounds:
         before, after = number(old.get(word)), number(new.get(word))
         if after is None or before == after:
             continue
         if before is None:
-            # No length or count is below zero.
+            # Lengths and counts are never below zero.
             if upper or after > 0 or bounds is NUMBER_BOUNDS:
                 yield Difference(f"{name}_ADDED", f"{path}/{word}")
         elif upper and after < before:
@@ -62,7 +62,7 @@ def string_differences(old: Part, new: Part, path: str) -> Iterator[Difference]:
 
 
 def number_differences(old: Part, new: Part, path: str) -> Iterator[Difference]:
-    """Numbers: bounds, multiples and whole numbers."""
+    """Numbers: bounds, multiples and integers."""
     before, after = with_limits(old.words), with_limits(new.words)
     yield from bound_differences(before, after, NUMBER_BOUNDS, path)
     yield from multiple_differences(old.words, new.words, path)
@@ -71,7 +71,7 @@ def number_differences(old: Part, new: Part, path: str) -> Iterator[Difference]:
 
 
 def with_limits(words: Json) -> Json:
-    """Draft 4's exclusive bounds are flags of the bounds; later ones are bounds themselves."""
+    """Draft 4's exclusive bounds are flags of the bounds; in later drafts they are bounds."""
     found = dict(words)
     for exclusive, inclusive in (
         ("exclusiveMaximum", "maximum"),
@@ -86,7 +86,7 @@ def with_limits(words: Json) -> Json:
 
 
 def multiple_differences(old: Json, new: Json, path: str) -> Iterator[Difference]:
-    """A multiple of the new number is not always one of the old."""
+    """A multiple of the new number is not always a multiple of the old one."""
     before, after = number(old.get("multipleOf")), number(new.get("multipleOf"))
     if after is None or before == after:
         return
@@ -100,14 +100,14 @@ def multiple_differences(old: Json, new: Json, path: str) -> Iterator[Difference
 
 
 def number(value: object) -> Fraction | None:
-    """A number of JSON, exactly as its text says; 0.1 is a tenth."""
+    """A JSON number, exactly as in its text: 0.1 is a tenth."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return Fraction(repr(value))
 
 
 def enum_differences(old: Part, new: Part, path: str) -> Iterator[Difference]:
-    """Values that are no longer among the allowed ones."""
+    """Values that are no longer allowed."""
     word = "const" if "const" in new.words else "enum"
     before, after = allowed(old.words), allowed(new.words)
     if before <= after:
@@ -117,7 +117,7 @@ def enum_differences(old: Part, new: Part, path: str) -> Iterator[Difference]:
 
 
 def allowed(words: Json) -> frozenset[str]:
-    """The values that const and enum allow, as strings that are equal when the JSON values are."""
+    """The values that const and enum allow, as strings that are equal for equal JSON values."""
     found = [words["const"]] if "const" in words else words.get("enum")
     values = found if isinstance(found, list) else []
     keys = frozenset(write_json(plain(each), sort=True) for each in values)
@@ -128,7 +128,7 @@ def allowed(words: Json) -> frozenset[str]:
 
 
 def plain(value: object) -> object:
-    """A value where whole numbers are whole, as 1.0 is 1 for JSON Schema."""
+    """A value with whole floats as integers, since 1.0 equals 1 in JSON Schema."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         return int(value)
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
 """Differences of anyOf and oneOf, which are sums, and of allOf, which is a product.
 
-Alternatives of the old schema are matched with alternatives of the new one, each with another.
+Each alternative of the old schema is matched with a different alternative of the new one.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Compare = Callable[[Parts, Parts, str], list[Difference]]
 
 
 def combined_differences(old: Part, new: Part, path: str, compare: Compare) -> list[Difference]:
-    """Why one combined part may be met while another is not."""
+    """The reasons why the old combined part may be valid where the new one is not."""
     if not criterion_holds(old, new):
         return one("COMBINED_TYPE_CHANGED", path)
     before, after = alternatives(old), alternatives(new)
@@ -36,7 +36,7 @@ def combined_differences(old: Part, new: Part, path: str, compare: Compare) -> l
 
 
 def criterion_holds(old: Part, new: Part) -> bool:
-    """Whether one word may take the place of another."""
+    """Whether one keyword may replace another."""
     if old.kind == new.kind or new.kind == "anyOf":
         return True
     single = len(old.alternatives) == 1
@@ -44,7 +44,7 @@ def criterion_holds(old: Part, new: Part) -> bool:
 
 
 def alternatives(part: Part) -> list[Parts]:
-    """The demands of each alternative; equal ones count once."""
+    """The parts of each alternative; equal alternatives count once."""
     found: dict[object, Parts] = {}
     for index, each in enumerate(part.alternatives):
         if isinstance(each, NestedSchema):
@@ -55,7 +55,7 @@ def alternatives(part: Part) -> list[Parts]:
 
 
 def matched(fitting: list[list[int]]) -> int:
-    """How many rows can have a column of their own that fits them, at most."""
+    """The maximum number of rows that can be matched with different columns."""
     owners: dict[int, int] = {}
 
     def place(row: int, tried: set[int]) -> bool:

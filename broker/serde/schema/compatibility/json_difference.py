@@ -1,4 +1,4 @@
-"""Difference: a reason why values of one JSON schema may not be values of another.
+"""Difference: a reason why values of one JSON schema may be invalid for another.
 
 Only reasons that make schemas incompatible are here; the names are Confluent's.
 """
@@ -97,13 +97,13 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One reason and where it is; `path` starts with `#`."""
+    """One reason and its path, which starts with `#`."""
 
     kind: str
     path: str
 
     def __str__(self) -> str:
-        """As Confluent's registry words it."""
+        """The message of Confluent's registry."""
         path = self.path if self.path != "#" else "#/"
         text = DESCRIPTIONS[self.kind].format(path=path)
         return f'{{errorType:"{self.kind}", description:"{text[0].upper()}{text[1:]}"}}'

@@ -1,7 +1,7 @@
-"""Differences of words about objects: properties and the content model around them.
+"""Differences of keywords for objects: properties and the content model.
 
-The content model says which properties may be there beside the named ones: an open one allows
-all, a closed one none, a partially open one those that fit a pattern or a schema.
+The content model defines which other properties are allowed besides the named ones: an open one
+allows all, a closed one none, a partially open one those that match a pattern or a schema.
 """
 
 import re
@@ -21,7 +21,7 @@ Compare = Callable[[NestedSchema, NestedSchema, str], list[Difference]]
 
 
 def object_differences(old: Part, new: Part, path: str, compare: Compare) -> Iterator[Difference]:
-    """Everything about objects."""
+    """All differences of objects."""
     yield from required_differences(old, new, path)
     yield from property_differences(old, new, path, compare)
     yield from pattern_differences(old, new, path, compare)
@@ -34,7 +34,7 @@ def object_differences(old: Part, new: Part, path: str, compare: Compare) -> Ite
 
 
 def required_differences(old: Part, new: Part, path: str) -> Iterator[Difference]:
-    """Properties that must be there now; a default is as good as being there."""
+    """Properties that are required now; a property with a default is compatible."""
     before, properties = required(old.words), new.inner_by_name("properties")
     named = old.inner_by_name("properties")
     for name in required(new.words):
@@ -63,7 +63,7 @@ def property_differences(old: Part, new: Part, path: str, compare: Compare) -> I
 def removed_differences(
     old: NestedSchema, new: Part, where: tuple[str, str], compare: Compare
 ) -> Iterator[Difference]:
-    """A property that the new schema does not name: the new content model must allow it."""
+    """A property that the new schema does not name: its content model must allow it."""
     name, path = where
     if is_open(new) or is_false(old):
         return
@@ -81,7 +81,7 @@ def removed_differences(
 def added_differences(
     old: Part, new: NestedSchema, where: tuple[str, str], compare: Compare
 ) -> Iterator[Difference]:
-    """A property that the old schema does not name: what its content model allows must fit."""
+    """A property that the old schema does not name: values that it allowed must be valid."""
     name, path = where
     if is_open(old):
         if parts_of(new):
@@ -89,14 +89,14 @@ def added_differences(
         return
     covering = covers(old, name)
     tries = [compare(each, new, path) for each in covering]
-    # All schemas that cover the property hold of it, so one that fits is enough.
+    # All schemas that cover the property apply to it, so one compatible schema is enough.
     if tries and all(tries):
         yield from tries[0]
         yield Difference("PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
 
 
 def pattern_differences(old: Part, new: Part, path: str, compare: Compare) -> Iterator[Difference]:
-    """Properties that fit a pattern, as far as they are not named."""
+    """Properties that match a pattern and are not named."""
     before, after = old.inner_by_name("patternProperties"), new.inner_by_name("patternProperties")
     for pattern in dict.fromkeys((*before, *after)):
         place = f"{path}/patternProperties/{pattern}"
@@ -115,7 +115,7 @@ def pattern_differences(old: Part, new: Part, path: str, compare: Compare) -> It
 def added_pattern(
     old: Part, new: Part, where: tuple[str, str], compare: Compare
 ) -> Iterator[Difference]:
-    """A pattern that only the new schema has: whatever fits it must fit its schema."""
+    """A pattern of the new schema only: matching properties must be valid for its schema."""
     pattern, path = where
     schema = new.inner_by_name("patternProperties")[pattern]
     others = rest(old)
@@ -129,7 +129,7 @@ def added_pattern(
 def dependency_differences(
     old: Part, new: Part, path: str, compare: Compare
 ) -> Iterator[Difference]:
-    """What must be there, or hold, when a property is there."""
+    """Requirements that apply if a property is present."""
     before, after = dependencies(old), dependencies(new)
     for name, demanded in after[0].items():
         place = f"{path}/dependencies/{name}"
@@ -151,7 +151,7 @@ def dependency_differences(
 def additional_differences(
     old: NestedSchema | None, new: NestedSchema | None, where: tuple[str, str], compare: Compare
 ) -> Iterator[Difference]:
-    """Schemas of what is not named; None is an open content model."""
+    """Schemas of other properties; None is an open content model."""
     path, name = where
     if new is None or (old is not None and is_false(old)):
         return
@@ -166,7 +166,7 @@ def additional_differences(
 def optional_differences(
     old: Part, new: Part, where: tuple[str, str], compare: Compare
 ) -> Iterator[Difference]:
-    """A schema that a word may have or not."""
+    """An optional keyword with a schema."""
     path, word = where
     before, after = old.inner(word), new.inner(word)
     if after is None or not parts_of(after):
@@ -178,23 +178,23 @@ def optional_differences(
 
 
 def rest(part: Part) -> NestedSchema | None:
-    """The schema of properties that are neither named nor fit a pattern; None allows all."""
+    """The schema of properties that are not named and match no pattern; None allows all."""
     found = part.inner(rest_word(part, "additionalProperties", "unevaluatedProperties"))
     return found if found is not None and parts_of(found) else None
 
 
 def rest_word(part: Part, word: str, other: str) -> str:
-    """The word that says what else may be there; the second one only where the first is not."""
+    """The keyword for other properties; the second one is used if the first is missing."""
     return other if part.inner(word) is None and part.inner(other) is not None else word
 
 
 def is_open(part: Part) -> bool:
-    """Whether properties that are not named may be anything."""
+    """Whether other properties may have any value."""
     return rest(part) is None and not part.inner_by_name("patternProperties")
 
 
 def covers(part: Part, name: str) -> list[NestedSchema]:
-    """The schemas that hold for a property that is not named."""
+    """The schemas that apply to a property that is not named."""
     patterns = part.inner_by_name("patternProperties")
     found = [each for pattern, each in patterns.items() if fits(pattern, name)]
     if found:
@@ -206,7 +206,7 @@ def covers(part: Part, name: str) -> list[NestedSchema]:
 
 
 def fits(pattern: str, name: str) -> bool:
-    """Whether a pattern is found in a name; one that Python does not read fits all, to be safe."""
+    """Whether a name matches a pattern; an invalid pattern matches all names, to be safe."""
     try:
         return compile_pattern(pattern).search(name) is not None
     except (re.error, PatternTimeout):
@@ -214,17 +214,17 @@ def fits(pattern: str, name: str) -> bool:
 
 
 def is_false(node: NestedSchema) -> bool:
-    """Whether no value fits."""
+    """Whether no value is valid."""
     return any(each.kind == "false" for each in parts_of(node))
 
 
 def has_default(node: NestedSchema | None) -> bool:
-    """Whether a property says what it is when it is missing."""
+    """Whether a property has a default."""
     return node is not None and isinstance(node.schema, dict) and "default" in node.schema
 
 
 def required(words: Json) -> frozenset[str]:
-    """The properties that must be there."""
+    """The required properties."""
     return names(words.get("required"))
 
 
@@ -235,7 +235,7 @@ def names(value: object) -> frozenset[str]:
 
 
 def dependencies(part: Part) -> tuple[dict[str, frozenset[str]], dict[str, NestedSchema]]:
-    """Demanded properties and schemas by the property that demands them, of all drafts."""
+    """Required properties and schemas by the property that requires them, for all drafts."""
     lists: dict[str, frozenset[str]] = {}
     schemas = part.inner_by_name("dependentSchemas")
     for word in ("dependencies", "dependentRequired"):

@@ -1,4 +1,4 @@
-"""Part: what one JSON schema demands, split into demands of one kind each; all of them hold.
+"""Part: a JSON schema, split into parts of one kind each; a value must be valid for all of them.
 
 true, {}                        no parts
 false                           false
@@ -7,7 +7,7 @@ false                           false
 {"minLength": 3}                string, but only for strings: it is not `typed`
 anyOf, oneOf, allOf             one part each, with alternatives under it
 not, if                         not, if
-$ref                            the parts of what it names
+$ref                            the parts of the referenced schema
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ SUMS = frozenset(("anyOf", "oneOf"))
 WITH_SIBLINGS = frozenset((Draft.DRAFT_2019_09, Draft.DRAFT_2020_12))
 TYPES = frozenset(("string", "number", "integer", "boolean", "null", "object", "array"))
 
-# The words that say something about values of one type, whether or not the type is named.
+# The keywords that apply to values of one type, whether or not the type is given.
 WORDS: dict[str, frozenset[str]] = {
     "array": frozenset(
         (
@@ -50,20 +50,20 @@ Key = tuple[int, str, bool]
 
 @dataclass(frozen=True, slots=True)
 class NestedSchema:
-    """A schema inside the schema that it belongs to."""
+    """A schema within the schema that it belongs to."""
 
     schema: object
     base: str
     owner: JsonSchema
 
     def inner(self, schema: object) -> "NestedSchema":
-        """A schema inside this one."""
+        """A schema within this one."""
         return NestedSchema(schema, base_of(schema, self.base), self.owner)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A demand of one kind; `words` are those of the schema that it comes from."""
+    """A part of one kind; `words` are the keywords of the schema that it comes from."""
 
     kind: str
     node: NestedSchema
@@ -74,16 +74,16 @@ class Part:
 
     @property
     def key(self) -> Key:
-        """Its identity among other parts as long as its schema lives."""
+        """Its identity among other parts while its schema exists."""
         return id(self.node.schema), self.kind, self.integer
 
     def inner(self, word: str) -> NestedSchema | None:
-        """The schema that a word has; None when the word is missing."""
+        """The schema of a keyword; None if the keyword is missing."""
         found = self.words.get(word)
         return self.node.inner(found) if isinstance(found, dict | bool) else None
 
     def inner_by_name(self, word: str) -> dict[str, NestedSchema]:
-        """The schemas that a word has by name."""
+        """The schemas of a keyword, by name."""
         found = self.words.get(word)
         if not isinstance(found, dict):
             return {}
@@ -94,13 +94,13 @@ Parts = tuple[Part, ...]
 
 
 def root_of(schema: JsonSchema) -> NestedSchema:
-    """A whole schema."""
+    """A node for a whole schema."""
     place = schema.documents.root
     return NestedSchema(place.schema, place.base, schema)
 
 
 def parts_of(node: NestedSchema, references: int = 0) -> Parts:
-    """What a schema demands."""
+    """The parts of a schema."""
     schema = node.schema
     if schema is False:
         return (Part("false", node),)
@@ -117,14 +117,14 @@ def parts_of(node: NestedSchema, references: int = 0) -> Parts:
 
 
 def referenced(node: NestedSchema, place: Subschema | None, references: int) -> Parts:
-    """The parts of what a $ref names; what is not known is only equal to itself."""
+    """The parts of the schema that a $ref names; an unknown one is only equal to itself."""
     if place is None:
         return (Part("reference", node, node.schema if isinstance(node.schema, dict) else {}),)
     return parts_of(NestedSchema(place.schema, place.base, node.owner), references + 1)
 
 
 def own_parts(node: NestedSchema, schema: Json) -> Iterator[Part]:
-    """What a schema demands itself."""
+    """The parts of the schema itself, without references."""
     if isinstance(schema.get("enum"), list) or "const" in schema:
         yield Part("enum", node, schema)
     for word in COMBINED:
@@ -140,7 +140,7 @@ def own_parts(node: NestedSchema, schema: Json) -> Iterator[Part]:
 
 
 def type_parts(node: NestedSchema, schema: Json) -> Iterator[Part]:
-    """What a schema demands of the type of values, and of values of each type."""
+    """The parts for the type of values, and for values of each type."""
     given = schema.get("type")
     if isinstance(given, str):
         yield typed(given, node, schema)
@@ -158,7 +158,7 @@ def type_parts(node: NestedSchema, schema: Json) -> Iterator[Part]:
 
 
 def typed(name: str, node: NestedSchema, schema: Json) -> Part:
-    """The part of a schema that is about one named type."""
+    """The part of a schema for one named type."""
     if name == "integer":
         return Part("number", node, schema, integer=True)
     return Part(name, node, schema)

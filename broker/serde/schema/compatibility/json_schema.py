@@ -1,9 +1,9 @@
-"""differences of JSON schemas: why values of one may not be values of another.
+"""Differences of JSON schemas: why values of one may be invalid for another.
 
-The rules are those of Confluent's registry: what makes a schema looser is compatible, what makes
-it tighter is not. A property that becomes required is compatible when it has a default, and
-formats are not compared. Rules that Confluent's registry lacks are added where values would be
-refused: patternProperties, propertyNames, contains, if, and types that were not named before.
+The rules are those of Confluent's registry: a looser schema is compatible, a stricter one is not. A
+property that becomes required is compatible if it has a default, and formats are not compared.
+Rules that Confluent's registry lacks are added where values would be refused: patternProperties,
+propertyNames, contains, if, and types that were not named before.
 """
 
 from broker.errors import SchemaError
@@ -30,7 +30,7 @@ from broker.serde.schema.compatibility.json_parts import (
 from broker.serde.schema.json_schema import JsonSchema
 
 COMPARISONS_MAX = 20_000
-# What is referred to again and again can differ in more places than there is time to count.
+# The number of differences is limited: schemas that are referenced repeatedly multiply them.
 DIFFERENCES_MAX = 100
 NOTHING: list[Difference] = []
 IF_WORDS = ("if", "then", "else")
@@ -39,7 +39,7 @@ Pair = tuple[tuple[Key, ...], Key]
 
 
 def differences(new: JsonSchema, old: JsonSchema) -> list[str]:
-    """What keeps values that are valid under `old` from being valid under `new`."""
+    """The reasons why values that are valid for `old` may be invalid for `new`."""
     try:
         found = JsonComparison().nodes(root_of(old), root_of(new), "#")
     except RecursionError as error:
@@ -51,27 +51,27 @@ class JsonComparison:
     """Compares pairs of schemas; a pair inside itself counts as compatible."""
 
     def __init__(self) -> None:
-        # Paths in here start where the pair is, because a pair may be in several places.
+        # Paths are relative to the pair, because a pair may occur in several places.
         self._found: dict[Pair, list[Difference]] = {}
-        # Compatible if pairs under way are; what was assumed inside a circle is only known when the
-        # whole circle is done.
+        # Compatible if the pairs being compared are; assumptions inside a cycle are confirmed only
+        # when the whole cycle is done.
         self._provisional: dict[Pair, None] = {}
         self._under_way: set[Pair] = set()
         self._assumptions = 0
         self._comparisons = 0
 
     def nodes(self, old: NestedSchema, new: NestedSchema, path: str) -> list[Difference]:
-        """Why values of the old schema may be none of the new one."""
+        """The reasons why values of the old schema may be invalid for the new one."""
         return self.parts(parts_of(old), parts_of(new), path)
 
     def parts(self, old: Parts, new: Parts, path: str) -> list[Difference]:
-        """The same for all demands of two schemas."""
+        """The same for all parts of two schemas."""
         if any(each.kind == "false" for each in old):
             return []
         return [found for each in new for found in self._demand(old, each, path)]
 
     def _demand(self, old: Parts, new: Part, path: str) -> list[Difference]:
-        """Why a demand of the new schema may not be met, found once and never inside itself."""
+        """The reasons why a part of the new schema may be violated; cached, and never recursive."""
         pair = (tuple(each.key for each in old), new.key)
         found = self._found.get(pair)
         if found is None:
@@ -86,7 +86,7 @@ class JsonComparison:
                 self._found[pair] = found
             else:
                 self._provisional[pair] = None
-            while found and len(self._provisional) > kept:  # they may have counted on this pair
+            while found and len(self._provisional) > kept:  # they may depend on this pair
                 self._provisional.popitem()
             if not self._under_way:
                 self._found.update(dict.fromkeys(self._provisional, NOTHING))
@@ -94,7 +94,7 @@ class JsonComparison:
         return [Difference(each.kind, f"{path}{each.path}") for each in found]
 
     def _unmet(self, old: Parts, new: Part, path: str) -> list[Difference]:
-        """One demand of the old schema must imply the new demand."""
+        """Some part of the old schema must imply the new part."""
         tries = [(each, self._pair(each, new, path)) for each in old]
         if any(not found for _, found in tries):
             return []
@@ -108,7 +108,7 @@ class JsonComparison:
         return tries[0][1] if len(tries) == 1 else one("TYPE_CHANGED", path)
 
     def _as_a_whole(self, old: Parts, new: Part, path: str) -> bool:
-        """Whether the old schema as a whole fits the alternatives of a combined part."""
+        """Whether the whole old schema is compatible with the alternatives of a combined part."""
         fits = (
             not self.parts(old, alternative(new, index), path)
             for index in range(len(new.alternatives))
@@ -163,7 +163,7 @@ class JsonComparison:
                 return []
 
     def _not(self, old: Part, new: Part, path: str) -> list[Difference]:
-        """What is forbidden now must have been forbidden before, so the sides are changed."""
+        """What is forbidden now must have been forbidden before, so the sides are swapped."""
         before, after = old.inner("not"), new.inner("not")
         if before is None or after is None:
             return []
@@ -171,12 +171,12 @@ class JsonComparison:
         return one("NOT_TYPE_EXTENDED", place) if self.nodes(after, before, place) else []
 
     def _equal(self, old: Part, new: Part, words: tuple[str, ...], path: str) -> list[Difference]:
-        """Demands whose meaning is not looked into must be said with the same words."""
+        """Keywords that are not interpreted must be equal."""
         same = all(old.words.get(each) == new.words.get(each) for each in words)
         return [] if same else one("TYPE_CHANGED", path)
 
 
 def alternative(part: Part, index: int) -> Parts:
-    """The demands of one alternative of a combined part."""
+    """The parts of one alternative of a combined part."""
     found = part.alternatives[index]
     return parts_of(found) if isinstance(found, NestedSchema) else found

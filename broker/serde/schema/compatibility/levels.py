@@ -1,11 +1,11 @@
-"""CompatibilityLevel: which earlier versions a new schema is compared with, and in which direction.
+"""CompatibilityLevel: the earlier versions that a schema is compared with, and the direction.
 
-    BACKWARD    the new schema reads what the last version wrote
-    FORWARD     the last version reads what the new schema writes
+    BACKWARD    the new schema can read data of the last version
+    FORWARD     the last version can read data of the new schema
     FULL        both
     NONE        nothing is compared
 
-With _TRANSITIVE, all versions are compared and not only the last one.
+With _TRANSITIVE, all versions are compared, not only the last one.
 """
 
 import re
@@ -23,7 +23,7 @@ SIDES = re.compile(r"\b([Tt]he) (new|old)\b")
 
 
 class CompatibilityLevel(StrEnum):
-    """What a registry asks of new versions."""
+    """The requirement of a registry for new versions."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -35,27 +35,27 @@ class CompatibilityLevel(StrEnum):
 
     @property
     def transitive(self) -> bool:
-        """Whether all earlier versions count."""
+        """Whether all earlier versions are compared."""
         return self.value.endswith("_TRANSITIVE")
 
     @property
     def backward(self) -> bool:
-        """Whether the new schema must read what earlier versions wrote."""
+        """Whether the new schema must be able to read data of earlier versions."""
         return self.value.startswith(("BACKWARD", "FULL"))
 
     @property
     def forward(self) -> bool:
-        """Whether earlier versions must read what the new schema writes."""
+        """Whether earlier versions must be able to read data of the new schema."""
         return self.value.startswith(("FORWARD", "FULL"))
 
 
 def incompatibilities(
     level: CompatibilityLevel, new: ParsedSchema, previous: Sequence[ParsedSchema]
 ) -> list[str]:
-    """What a level forbids in a new schema; `previous` is in order, the oldest first."""
+    """The incompatibilities at a level; `previous` is in order, the oldest first."""
     compared = previous if level.transitive else previous[-1:]
     found: list[str] = []
-    # The newest version is looked at first, as its messages matter most.
+    # The newest version is compared first, because its messages matter most.
     for old in reversed(compared):
         if level.backward:
             found.extend(differences(new, old))
@@ -67,7 +67,7 @@ def incompatibilities(
 
 
 def differences(new: ParsedSchema, old: ParsedSchema) -> list[str]:
-    """What keeps data written with `old` from being read with `new`."""
+    """The reasons why data written with `old` cannot be read with `new`."""
     if isinstance(new, AvroSchema) and isinstance(old, AvroSchema):
         return avro.differences(new, old)
     if isinstance(new, JsonSchema) and isinstance(old, JsonSchema):
@@ -78,5 +78,5 @@ def differences(new: ParsedSchema, old: ParsedSchema) -> list[str]:
 
 
 def swapped(message: str) -> str:
-    """A message about the old schema as reader, where new is called old and old new."""
+    """A message with the old schema as reader: swaps "new" and "old"."""
     return SIDES.sub(lambda match: f"{match[1]} {'old' if match[2] == 'new' else 'new'}", message)

@@ -1,13 +1,13 @@
-"""What keeps records of an older Protobuf schema from being read with a newer one.
+"""Differences of Protobuf schemas: why records of an old one cannot be read with a new one.
 
-A record holds numbers of fields and wire types, no names. So names may change, and types whose
-values are written alike may replace each other:
+A record contains field numbers and wire types, no names. So names may change, and types with the
+same encoding may replace each other:
 
     int32 int64 uint32 uint64 bool and enums    sint32 sint64    string bytes
     fixed32 sfixed32    fixed64 sfixed64    float    double
 
-Fields may come and go, unless they are required or one of several of a oneof. What was possible
-together must not exclude each other afterwards. Messages and the package keep their names.
+Fields may be added and removed, unless they are required or one of several in a oneof. Fields that
+could be set together must not become exclusive. Messages and the package must keep their names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ class Kind(StrEnum):
 
 
 def differences(new: ProtobufSchema, old: ProtobufSchema) -> list[str]:
-    """What in `new` does not fit records that were written with `old`; empty if all does."""
+    """The reasons why records written with `old` cannot be read with `new`; empty if they can."""
     comparison = _Comparison(_Types(old), _Types(new))
     comparison.compare_files(old.file, new.file)
     comparison.compare_imported()
@@ -69,7 +69,7 @@ def differences(new: ProtobufSchema, old: ProtobufSchema) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A message or enum: its name inside its package, and whether the schema itself has it."""
+    """A message or enum: its name in its package, and whether the schema declares it."""
 
     full_name: str
     local_name: str
@@ -78,7 +78,7 @@ class _Type:
 
 
 class _Types:
-    """All types of a schema and its imports, by full names as descriptors write them."""
+    """All types of a schema and its imports, by their full names in descriptors."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._by_name: dict[str, _Type] = {}
@@ -123,8 +123,8 @@ class _Comparison:
         self.found: list[str] = []
         self._old = old
         self._new = new
-        # Imported messages may refer to each other in circles and long chains, so they wait here
-        # to be compared; each use is kept as what uses it, where, and what is used.
+        # Imported messages may refer to each other in cycles and long chains, so they are queued
+        # here; each use is stored with its user, its path and the used type.
         self._imported: set[Pair] = set()
         self._waiting: list[tuple[_Type, _Type]] = []
         self._changed: set[Pair] = set()
@@ -132,13 +132,13 @@ class _Comparison:
         self._inside: Pair = ("", "")
 
     def compare_files(self, old: FileDescriptorProto, new: FileDescriptorProto) -> None:
-        """Everything that two files declare."""
+        """Compare all declarations of two files."""
         if old.package != new.package:
             self._add(Kind.PACKAGE_CHANGED, ())
         self._compare_messages(old.message_type, new.message_type, ())
 
     def compare_imported(self) -> None:
-        """The imported messages that fields have, and what their changes mean for the fields."""
+        """Compare the imported messages of fields, and report their changes for the fields."""
         while self._waiting:
             old, new = self._waiting.pop()
             self._inside = (old.full_name, new.full_name)
@@ -204,7 +204,7 @@ class _Comparison:
             if number in old_fields:
                 known_by_oneof.setdefault(name, []).append(number)
         for name, known in known_by_oneof.items():
-            # Fields could not be set together before only if one oneof had them all.
+            # Fields could only be exclusive before if one oneof contained them all.
             groups = {old.get(number, number) for number in known}
             if len(groups) > 1:
                 single = [number for number in known if number not in old]
@@ -222,7 +222,7 @@ class _Comparison:
         old_oneofs: Mapping[int, str],
         path: Path,
     ) -> None:
-        # A oneof may go as a whole: then readers see that none of its fields is set.
+        # A oneof may be removed as a whole: then readers see that none of its fields is set.
         kept_oneofs = {oneof for number, oneof in old_oneofs.items() if number in new}
         for number in sorted(old.keys() - new.keys()):
             oneof = old_oneofs.get(number)
@@ -267,7 +267,7 @@ class _Comparison:
         if old.local_name != new.local_name:
             self._add(Kind.FIELD_NAMED_TYPE_CHANGED, path)
             return
-        # Messages of the two files themselves are compared where they are declared.
+        # Messages of the two files are compared where they are declared.
         if not (old.is_own and new.is_own):
             pair = (old.full_name, new.full_name)
             if pair not in self._imported:

@@ -1,4 +1,4 @@
-"""Weather: the current delays and faults of a simulated network."""
+"""NetworkConditions: the current delays and faults of a simulated network."""
 
 from random import Random
 from zlib import crc32
@@ -11,7 +11,7 @@ SLOW_US = (100_000, 700_000)
 CAPACITIES = (4_096, 65_536, 262_144)
 
 
-class Weather:
+class NetworkConditions:
     """The delays and faults; all random decisions of the network are made here."""
 
     def __init__(self, scheduler: Scheduler, random: Random) -> None:
@@ -19,7 +19,7 @@ class Weather:
         self.random = random
         self.slow_factor: dict[str, float] = {}  # by the name of a process; "": all
         self.partitions: dict[tuple[str, str], None] = {}
-        self.dark: dict[str, None] = {}  # processes whose machine has no power
+        self.without_power: dict[str, None] = {}  # processes whose machine has no power
         self.cut_chance = 0.0  # of a connection, whenever it is used
         self.digest = 0  # of all bytes that were sent
 
@@ -43,11 +43,11 @@ class Weather:
         """The capacity of a connection in each direction."""
         return self.random.choice(CAPACITIES)
 
-    def cuts_now(self) -> bool:
+    def must_cut(self) -> bool:
         """Whether a connection breaks after it was used."""
         return self.cut_chance > 0 and self.random.random() < self.cut_chance
 
-    def is_parted(self, one: Process, other: Process) -> bool:
+    def is_partitioned(self, one: Process, other: Process) -> bool:
         """Whether two processes cannot reach each other."""
         if not self.partitions:
             return False
@@ -56,11 +56,11 @@ class Weather:
                 return True
         return False
 
-    def is_dark(self, one: Process, other: Process) -> bool:
-        """Whether there can be no response: a partition, or a machine without power."""
-        if one.name in self.dark or other.name in self.dark:
+    def is_unreachable(self, one: Process, other: Process) -> bool:
+        """Whether there can be no response, because of a partition or a machine without power."""
+        if one.name in self.without_power or other.name in self.without_power:
             return True
-        return self.is_parted(one, other)
+        return self.is_partitioned(one, other)
 
     def add_to_digest(self, data: bytes) -> None:
         """Add sent bytes to the digest."""

@@ -1,4 +1,4 @@
-"""Watching: invariants inside the broker, checked once per virtual second."""
+"""BrokerInvariants: invariants inside the broker, checked once per virtual second."""
 
 import gc
 from collections import Counter
@@ -10,8 +10,8 @@ from broker.model import TopicPartition
 from broker.storage.partition_log import PartitionLog
 from millstream.simulation.actors.broker import BrokerActor
 from millstream.simulation.observations import Violation
-from millstream.simulation.promises import OPEN_STATES
 from millstream.simulation.scenario import FAILING_FSYNCS, SLOW_DISK_FAULTS
+from millstream.simulation.start_checks import OPEN_STATES
 
 if TYPE_CHECKING:
     from millstream.simulation.simulated_platform import SimulatedPlatform
@@ -29,15 +29,15 @@ FILES_MAX = 30  # open files other than those of logs
 Key = tuple[object, ...]
 
 
-class Watch:
-    """Measures how long transactions are open, per process of the broker."""
+class BrokerInvariants:
+    """Checks the running broker, and measures how long its transactions are open."""
 
     def __init__(self, platform: "SimulatedPlatform") -> None:
         self._platform = platform
         self._life = 0
         self._since_ms: dict[Key, int] = {}
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check the broker, if it runs; time with a disk fault does not count."""
         actor = self._platform.actors["broker"]
         assert isinstance(actor, BrokerActor)
@@ -51,8 +51,8 @@ class Watch:
         for key, limit_ms in _open_transactions(broker):
             since_ms[key] = self._since_ms.get(key, now_ms)
             if now_ms - since_ms[key] > limit_ms + MARGIN_MS:
-                what = f"{key} is open for {now_ms - since_ms[key]} ms"
-                self._platform.report(Violation("transactions end in time", what))
+                details = f"{key} is open for {now_ms - since_ms[key]} ms"
+                self._platform.report(Violation("transactions end in time", details))
         self._since_ms = since_ms
 
     def _has_bad_disk(self) -> bool:
@@ -65,16 +65,16 @@ class Watch:
         )
 
     def check_leftovers(self) -> None:
-        """Check that nothing is kept for clients after all have left."""
+        """Check that no resources are held for clients after all have left."""
         actor = self._platform.actors["broker"]
         assert isinstance(actor, BrokerActor)
         broker = actor.running
         if broker is not None:
-            gc.collect()  # files are closed when nothing refers to them any more
+            gc.collect()  # files are closed with their last reference
             open_files = self._platform.disk_of(actor).open_count()
-            for what, count, count_max in _leftovers(broker, open_files):
+            for resource, count, count_max in _leftovers(broker, open_files):
                 if count > count_max:
-                    details = f"{what}: {count}, which is more than {count_max}"
+                    details = f"{resource}: {count}, which is more than {count_max}"
                     self._platform.report(Violation("nothing grows without bound", details))
             self._check_markers(broker)
 

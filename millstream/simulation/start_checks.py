@@ -1,7 +1,7 @@
-"""Promises: what a broker must know when it starts, before clients connect.
+"""Start checks: a broker must have all acknowledged data when it has started.
 
-Clients hide what a broker has lost: they commit later offsets, and end later transactions. So the
-broker is checked after it has read its logs and before clients connect.
+Clients hide a loss of data: they commit later offsets, and end later transactions. So the broker
+is checked after it has read its logs and before clients connect.
 """
 
 from broker.broker import Broker
@@ -17,35 +17,35 @@ OPEN_STATES = frozenset(
 )
 
 
-def check_promises(seen: Observations, broker: Broker) -> None:
+def check_started_broker(observations: Observations, broker: Broker) -> None:
     """Raise a Violation if something acknowledged is lost."""
     with broker.lock:
-        _check_ends(seen, broker)
-        _check_offsets(seen, broker)
+        _check_ends(observations, broker)
+        _check_offsets(observations, broker)
         _check_open_transactions(broker)
 
 
-def _check_ends(seen: Observations, broker: Broker) -> None:
+def _check_ends(observations: Observations, broker: Broker) -> None:
     """Check the ends of logs; the checker reads the records themselves."""
-    for tp, acknowledged in seen.acknowledged.items():
+    for tp, acknowledged in observations.acknowledged.items():
         log = broker.state.storage.get(tp)
         end_offset = 0 if log is None else log.end_offset
         last = max(acknowledged, default=-1)
         if last >= end_offset:
             raise Violation(
-                "nothing acknowledged is lost",
+                "no acknowledged record is lost",
                 f"{tp} ends at {end_offset} after a start, and {last} was acknowledged",
             )
 
 
-def _check_offsets(seen: Observations, broker: Broker) -> None:
+def _check_offsets(observations: Observations, broker: Broker) -> None:
     offsets = broker.state.groups._store  # noqa: SLF001 - a request would have to wait
-    for (group, tp), end in seen.committed.items():
-        found = offsets.get(group, tp)
-        if found is None or found.offset < end:
+    for (group, tp), end in observations.committed.items():
+        committed = offsets.get(group, tp)
+        if committed is None or committed.offset < end:
             raise Violation(
                 "no committed offset is lost",
-                f"{group} has committed {end} for {tp}, and a start finds {found}",
+                f"{group} has committed {end} for {tp}, and {committed} exists after a start",
             )
 
 
@@ -63,5 +63,5 @@ def _check_open_transactions(broker: Broker) -> None:
                 raise Violation(
                     "transactions end in time",
                     f"{log.topic_partition} has an open one of producer {producer_id} after a "
-                    "start, of which the coordinator does not know",
+                    "start, which is unknown to the coordinator",
                 )
