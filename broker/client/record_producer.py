@@ -31,7 +31,7 @@ FOREVER_MS = 1 << 40
 ROWS_AT_ONCE = 500  # while the lock is held
 
 
-class Route:
+class TopicRoute:
     """The metadata of a topic that `send` needs."""
 
     __slots__ = ("available", "count", "queues", "sticky", "sticky_bytes", "topic")
@@ -59,7 +59,7 @@ class Producer:
         self._record_bytes_max = self._config.max_request_size
         self._batch_bytes = max(1, self._config.batch_size - HEADER_BYTES)
         self._sticky = StickyPartitioner(self._batch_bytes, cluster.random)
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, TopicRoute] = {}
         self._routing = concurrency.Lock()  # senders and the transport's thread update routes
         self._pid = os.getpid()
         self._closed = False
@@ -151,7 +151,7 @@ class Producer:
             stamp_ms = now_ms if timestamp_ms is None else timestamp_ms
             placed.append((queue, (key, value, headers, stamp_ms), size))
 
-    def _sticky_partition(self, route: Route, size: int) -> int:
+    def _sticky_partition(self, route: TopicRoute, size: int) -> int:
         """The partition for a record without a key: the same until a batch is full."""
         route.sticky_bytes += size
         sticky = route.sticky  # read once: another thread may find that it has no leader
@@ -244,7 +244,7 @@ class Producer:
 
     # --- routes -------------------------------------------------------------------------------
 
-    def _route(self, topic: str, partition: int | None = None) -> Route:
+    def _route(self, topic: str, partition: int | None = None) -> TopicRoute:
         """The route of a topic, which must have the partition; waits until the topic is known."""
         route = self._routes.get(topic)
         if route is not None and (partition is None or 0 <= partition < route.count):
@@ -258,7 +258,7 @@ class Producer:
         self._cluster.topic(topic, timeout_ms=limit_ms)
         if partition is not None:
             self._cluster.leader(TopicPartition(topic, partition), timeout_ms=limit_ms)
-        self._routes.setdefault(topic, Route(topic))
+        self._routes.setdefault(topic, TopicRoute(topic))
         self._update_routes()
         return self._routes[topic]
 
@@ -268,7 +268,7 @@ class Producer:
             for route in tuple(self._routes.values()):
                 self._update_route(route)
 
-    def _update_route(self, route: Route) -> None:
+    def _update_route(self, route: TopicRoute) -> None:
         known = self._cluster.known_topic(route.topic)
         if known is None or not known.partitions:
             return

@@ -90,7 +90,7 @@ class NodeBatches:
 
 
 @dataclass(slots=True)
-class Plan:
+class SendPlan:
     """The requests of a round, partitions to prepare first, and the time until the next round."""
 
     by_node: dict[int, NodeBatches] = field(default_factory=dict)
@@ -220,8 +220,8 @@ class Sender:
 
     # --- what to send -------------------------------------------------------------------------
 
-    def _plan(self) -> Plan:
-        plan = Plan()
+    def _plan(self) -> SendPlan:
+        plan = SendPlan()
         now_ms = self._clock.monotonic_ms()
         with self._accumulator.work:
             queues = list(self._accumulator.active())
@@ -232,7 +232,7 @@ class Sender:
             plan.wait_ms = min(plan.wait_ms, self._cluster.refresh_soon())
         return plan
 
-    def _plan_queue(self, queue: BatchQueue, plan: Plan, now_ms: int) -> None:
+    def _plan_queue(self, queue: BatchQueue, plan: SendPlan, now_ms: int) -> None:
         batch = queue.batches[0]
         expires_ms = batch.created_ms + self._config.delivery_timeout_ms
         plan.wait_ms = min(plan.wait_ms, max(1, expires_ms - now_ms))

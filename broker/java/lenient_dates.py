@@ -13,7 +13,7 @@ _MINUTE_MS = 60 * 1000
 _FIRST_YEAR = 1970
 
 
-class Fields:
+class CalendarFields:
     """Numbers by pattern letter, and the order in which they were parsed."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Fields:
         return max(both) if all(both) else 0
 
 
-def milliseconds_of(fields: Fields) -> int:
+def milliseconds_of(fields: CalendarFields) -> int:
     """Milliseconds since 1970; missing fields are those of 1970-01-01 00:00 UTC."""
     time_ms = (
         _hour(fields) * _HOUR_MS
@@ -58,7 +58,7 @@ def milliseconds_of(fields: Fields) -> int:
     return _days(fields) * DAY_MS + time_ms - fields.get("Z", 0) * 1000
 
 
-def _hour(fields: Fields) -> int:
+def _hour(fields: CalendarFields) -> int:
     of_half_day = fields.stamp_of_both("h", "a")
     best = max(of_half_day, fields.stamp("H")) or max(fields.stamp("h"), fields.stamp("a"))
     if best == fields.stamp("H"):
@@ -66,7 +66,7 @@ def _hour(fields: Fields) -> int:
     return fields.get("h", 0) + 12 * fields.get("a", 0)
 
 
-def _days(fields: Fields) -> int:
+def _days(fields: CalendarFields) -> int:
     if fields.stamp("Y") > fields.stamp("y"):
         return _day_of_week_in_year(fields, fields.get("Y", _FIRST_YEAR))
     year = fields.get("y", _FIRST_YEAR)
@@ -88,7 +88,7 @@ def _days(fields: Fields) -> int:
             return _first_of_month(fields, year) + fields.get("d", 1) - 1
 
 
-def _determining_field(fields: Fields) -> str:
+def _determining_field(fields: CalendarFields) -> str:
     """The letter of the field that determines the day."""
     stamps = {
         "d": fields.stamp("d"),
@@ -105,12 +105,12 @@ def _determining_field(fields: Fields) -> str:
     return max(stamps, key=lambda letter: (stamps[letter], fields.stamp(letter)))
 
 
-def _first_of_month(fields: Fields, year: int) -> int:
+def _first_of_month(fields: CalendarFields, year: int) -> int:
     years, month = divmod(fields.get("M", 1) - 1, 12)
     return days_of(year + years, month + 1, 1)
 
 
-def _day_of_week_in_year(fields: Fields, year: int) -> int:
+def _day_of_week_in_year(fields: CalendarFields, year: int) -> int:
     first = _sunday_before(days_of(year, 1, 1))
     return first + 7 * (fields.get("w", 1) - 1) + fields.get("E", 0)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.clock import Clock, SystemClock
-from broker.java.lenient_dates import Fields, day_of_week, milliseconds_of, week_of_year
+from broker.java.lenient_dates import CalendarFields, day_of_week, milliseconds_of, week_of_year
 from broker.java.times import DAY_MS, date_of, days_of
 
 MONTHS = (
@@ -105,7 +105,7 @@ class SimpleDateFormat:
 
     def parse(self, text: str) -> int:
         """Parse a string to milliseconds since 1970; InvalidDate if it does not match."""
-        fields = Fields()
+        fields = CalendarFields()
         place = 0
         for read in self._readers:
             place = read(text, place, fields)
@@ -214,7 +214,7 @@ def _zone_name(item: _Item) -> str:
 
 
 # Parses a string at an index, and returns the index after the parsed part.
-_Read = Callable[[str, int, Fields], int]
+_Read = Callable[[str, int, CalendarFields], int]
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _OFFSETS = {
@@ -283,7 +283,7 @@ def _reader(item: _Item, width: int | None, century: _Century) -> _Read:
 
 
 def _literal_reader(wanted: str) -> _Read:
-    def read(text: str, place: int, fields: Fields) -> int:
+    def read(text: str, place: int, fields: CalendarFields) -> int:
         if not text.startswith(wanted, place):
             raise InvalidDate(text)
         return place + len(wanted)
@@ -300,7 +300,7 @@ def _skip_spaces(text: str, place: int) -> int:
 def _name_reader(letter: str, names: dict[str, int], first: int) -> _Read:
     longest_first = sorted(names, key=len, reverse=True)
 
-    def read(text: str, place: int, fields: Fields) -> int:
+    def read(text: str, place: int, fields: CalendarFields) -> int:
         for name in longest_first:
             end = place + len(name)
             if text[place:end].lower() == name.lower():
@@ -314,7 +314,7 @@ def _name_reader(letter: str, names: dict[str, int], first: int) -> _Read:
 def _number_reader(item: _Item, width: int | None, century: _Century) -> _Read:
     put = _putter(item, century)
 
-    def read(text: str, place: int, fields: Fields) -> int:
+    def read(text: str, place: int, fields: CalendarFields) -> int:
         end = len(text) if width is None else place + width
         if end > len(text):
             raise InvalidDate(text)
@@ -328,7 +328,7 @@ def _number_reader(item: _Item, width: int | None, century: _Century) -> _Read:
     return read
 
 
-def _putter(item: _Item, century: _Century) -> Callable[[str, Fields], None]:
+def _putter(item: _Item, century: _Century) -> Callable[[str, CalendarFields], None]:
     """A function that stores the digits of a field."""
     match item.letter:
         case "y" | "Y" if item.count <= 2:
@@ -352,7 +352,7 @@ def _weekday(number: int) -> int:
     return number % 7 if 1 <= number <= 7 else (number - 1) % 7
 
 
-def _put_year(letter: str, digits: str, century: _Century, fields: Fields) -> None:
+def _put_year(letter: str, digits: str, century: _Century, fields: CalendarFields) -> None:
     if len(digits) != 2 or digits[0] == "-":
         fields.put(letter, int(digits))
         return
@@ -364,7 +364,7 @@ def _put_year(letter: str, digits: str, century: _Century, fields: Fields) -> No
 def _zone_reader(item: _Item) -> _Read:
     offset = _OFFSETS["X" * item.count if item.letter == "X" else "Z"]
 
-    def read(text: str, place: int, fields: Fields) -> int:
+    def read(text: str, place: int, fields: CalendarFields) -> int:
         found = None if item.letter == "X" else _GMT.match(text, place)
         place = _skip_spaces(text, place)
         found = found or offset.match(text, place)
@@ -378,7 +378,7 @@ def _zone_reader(item: _Item) -> _Read:
     return read
 
 
-def _utc(text: str, place: int, fields: Fields) -> int:
+def _utc(text: str, place: int, fields: CalendarFields) -> int:
     if not text.startswith("Z", place):
         raise InvalidDate(text)
     fields.put("Z", 0)
@@ -395,7 +395,7 @@ def _seconds(found: re.Match[str], text: str) -> int:
     return -seconds if sign == "-" else seconds
 
 
-def _named_zone(text: str, place: int, fields: Fields) -> int:
+def _named_zone(text: str, place: int, fields: CalendarFields) -> int:
     for name in sorted(_ZONES, key=len, reverse=True):
         end = place + len(name)
         if text[place:end].upper() == name:

@@ -49,7 +49,7 @@ class RestApplication(Generic[Served, RequestT]):
         if scope["type"] != "http":
             return
         http = Request(scope, receive)
-        exchange = Exchange(self._service.media_types[0])
+        exchange = RequestInfo(self._service.media_types[0])
         try:
             response = await self._answer(http, exchange)
         except ClientDisconnect:
@@ -61,7 +61,7 @@ class RestApplication(Generic[Served, RequestT]):
         """The response to a request that RequestGuard refuses."""
         return self._service.error_reply(HttpError(status, message))
 
-    async def _answer(self, http: Request, exchange: "Exchange") -> Response | StreamedReply:
+    async def _answer(self, http: Request, exchange: "RequestInfo") -> Response | StreamedReply:
         try:
             return self._response(await self._handle(http, exchange), exchange)
         except ClientDisconnect:
@@ -72,13 +72,13 @@ class RestApplication(Generic[Served, RequestT]):
                 reply = replace(reply, headers={"Allow": ", ".join(error.allow)})
             return self._response(reply, exchange)
 
-    def _response(self, answer: object, exchange: "Exchange") -> Response | StreamedReply:
+    def _response(self, answer: object, exchange: "RequestInfo") -> Response | StreamedReply:
         if isinstance(answer, StreamedReply):
             return answer
         reply = answer if isinstance(answer, Reply) else Reply(answer)
         return reply.response(exchange.media_type, self._service.encode)
 
-    async def _handle(self, http: Request, exchange: "Exchange") -> object:
+    async def _handle(self, http: Request, exchange: "RequestInfo") -> object:
         service, served = self._service, self._served
         path, query = service.rewrite(
             read_path(http.scope), read_query(http.scope, errors=service.query_errors)
@@ -133,7 +133,7 @@ class RestApplication(Generic[Served, RequestT]):
         return result
 
 
-class Exchange:
+class RequestInfo:
     """The state of a request before its response."""
 
     __slots__ = ("media_type", "path")

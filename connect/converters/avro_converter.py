@@ -7,7 +7,7 @@ from broker.serde.schema.avro_tree import avro_tree
 from broker.serde.schema.json_text import write_json
 from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
 from broker.serde.wire_format import PREFIX_BYTES
-from connect.config_def import ConfigDef, ConfigType, Importance
+from connect.config_def import ConfigDef, Importance
 from connect.converters.avro_schemas import AvroOptions, avro_of, connect_of
 from connect.converters.avro_values import decoder, encoder
 from connect.converters.registry_converter import Decoder, Encode, RegistryConverter, SchemaFormat
@@ -39,25 +39,21 @@ class AvroFormat(SchemaFormat):
         return Decoder(data[:PREFIX_BYTES], schema, decode)
 
 
-def _definition() -> ConfigDef:
-    definition = registry_definition()
-    for name, default, doc in (
-        ("enhanced.avro.schema.support", False, "Whether enums and full names are preserved."),
-        (
-            "scrub.invalid.names",
-            False,
-            "Whether names that are invalid in Avro are replaced with valid ones.",
-        ),
-        ("connect.meta.data", True, "Whether Connect's metadata is stored in schema properties."),
-        ("allow.optional.map.keys", False, "Whether maps with optional string keys are Avro maps."),
-        (
-            "ignore.default.for.nullables",
-            False,
-            "Whether null is written for fields that have a default.",
-        ),
-    ):
-        definition.define(name, ConfigType.BOOLEAN, default, importance=Importance.LOW, doc=doc)
-    return definition
+_FLAGS = (
+    ("enhanced.avro.schema.support", False, "Whether enums and full names are preserved."),
+    (
+        "scrub.invalid.names",
+        False,
+        "Whether names that are invalid in Avro are replaced with valid ones.",
+    ),
+    ("connect.meta.data", True, "Whether Connect's metadata is stored in schema properties."),
+    ("allow.optional.map.keys", False, "Whether maps with optional string keys are Avro maps."),
+    (
+        "ignore.default.for.nullables",
+        False,
+        "Whether null is written for fields that have a default.",
+    ),
+)
 
 
 class AvroConverter(RegistryConverter):
@@ -66,7 +62,7 @@ class AvroConverter(RegistryConverter):
     kind: ClassVar[SchemaKind] = SchemaKind.AVRO
     label: ClassVar[str] = "Avro"
     names_hint: ClassVar[str] = "set scrub.invalid.names=true to replace invalid names"
-    definition: ClassVar[ConfigDef] = _definition()
+    definition: ClassVar[ConfigDef] = registry_definition(_FLAGS, Importance.LOW)
 
     def format(self, settings: RegistrySettings) -> SchemaFormat:
         """The format with these settings."""

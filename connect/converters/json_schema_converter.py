@@ -58,25 +58,22 @@ class JsonSchemaFormat(SchemaFormat):
         return Decoder(data[:PREFIX_BYTES], schema, decode)
 
 
-def _definition() -> ConfigDef:
-    definition = registry_definition()
-    for name, default, doc in (
-        ("object.additional.properties", True, "Whether objects may have additional properties."),
-        (
-            "use.optional.for.nonrequired",
-            False,
-            "Whether properties that are not required may be null.",
-        ),
-    ):
-        definition.define(name, ConfigType.BOOLEAN, default, importance=Importance.MEDIUM, doc=doc)
-    return definition.define(
-        "decimal.format",
-        ConfigType.STRING,
-        "BASE64",
-        validator=CaseInsensitiveValidString("BASE64", "NUMERIC"),
-        importance=Importance.LOW,
-        doc="The format of decimal numbers: BASE64 or NUMERIC. Both are accepted when reading.",
-    )
+_FLAGS = (
+    ("object.additional.properties", True, "Whether objects may have additional properties."),
+    (
+        "use.optional.for.nonrequired",
+        False,
+        "Whether properties that are not required may be null.",
+    ),
+)
+_DEFINITION = registry_definition(_FLAGS).define(
+    "decimal.format",
+    ConfigType.STRING,
+    "BASE64",
+    validator=CaseInsensitiveValidString("BASE64", "NUMERIC"),
+    importance=Importance.LOW,
+    doc="The format of decimal numbers: BASE64 or NUMERIC. Both are accepted when reading.",
+)
 
 
 class JsonSchemaConverter(RegistryConverter):
@@ -85,7 +82,7 @@ class JsonSchemaConverter(RegistryConverter):
     kind: ClassVar[SchemaKind] = SchemaKind.JSON
     label: ClassVar[str] = "JSON Schema"
     null_has_bytes: ClassVar[bool] = True
-    definition: ClassVar[ConfigDef] = _definition()
+    definition: ClassVar[ConfigDef] = _DEFINITION
 
     def format(self, settings: RegistrySettings) -> SchemaFormat:
         """The format with these settings."""

@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from broker.serde.schema.protobuf_schema import ProtobufSchema
 from broker.serde.schema.schema import ParsedSchema, Schema, SchemaKind
 from broker.serde.wire_format import frame_indexes, read_indexes
-from connect.config_def import ConfigDef, ConfigType, Importance
+from connect.config_def import ConfigDef
 from connect.converters.compiled import Convert
 from connect.converters.protobuf_types import WRAPPERS, ProtobufOptions, connect_of, proto_of
 from connect.converters.protobuf_values import from_message, to_fields
@@ -75,25 +75,21 @@ def _wrapped(schema: ConnectSchema) -> Convert:
     return fields
 
 
-def _definition() -> ConfigDef:
-    definition = registry_definition()
-    for name, default, doc in (
-        ("enhanced.protobuf.schema.support", False, "Whether full message names are preserved."),
-        (
-            "scrub.invalid.names",
-            False,
-            "Whether names that are invalid in Protobuf are replaced with valid ones.",
-        ),
-        ("optional.for.nullables", False, "Whether nullable fields are declared optional."),
-        ("wrapper.for.nullables", False, "Whether nullable fields use wrapper messages."),
-        (
-            "wrapper.for.raw.primitives",
-            True,
-            "Whether a wrapper message at the root is read as a primitive.",
-        ),
-    ):
-        definition.define(name, ConfigType.BOOLEAN, default, importance=Importance.MEDIUM, doc=doc)
-    return definition
+_FLAGS = (
+    ("enhanced.protobuf.schema.support", False, "Whether full message names are preserved."),
+    (
+        "scrub.invalid.names",
+        False,
+        "Whether names that are invalid in Protobuf are replaced with valid ones.",
+    ),
+    ("optional.for.nullables", False, "Whether nullable fields are declared optional."),
+    ("wrapper.for.nullables", False, "Whether nullable fields use wrapper messages."),
+    (
+        "wrapper.for.raw.primitives",
+        True,
+        "Whether a wrapper message at the root is read as a primitive.",
+    ),
+)
 
 
 class ProtobufConverter(RegistryConverter):
@@ -102,7 +98,7 @@ class ProtobufConverter(RegistryConverter):
     kind: ClassVar[SchemaKind] = SchemaKind.PROTOBUF
     label: ClassVar[str] = "Protobuf"
     names_hint: ClassVar[str] = "set scrub.invalid.names=true to replace invalid names"
-    definition: ClassVar[ConfigDef] = _definition()
+    definition: ClassVar[ConfigDef] = registry_definition(_FLAGS)
 
     def format(self, settings: RegistrySettings) -> SchemaFormat:
         """The format with these settings."""

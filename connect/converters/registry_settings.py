@@ -1,6 +1,6 @@
 """The settings of converters with schemas in a registry, and their registry."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary, finalize
@@ -20,8 +20,10 @@ _STRATEGIES: dict[str, SubjectStrategy] = {
 _TOPIC_NAME = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
 
 
-def registry_definition() -> ConfigDef:
-    """The settings that all these converters have."""
+def registry_definition(
+    flags: Iterable[tuple[str, bool, str]], importance: Importance = Importance.MEDIUM
+) -> ConfigDef:
+    """The settings that all these converters have, and the flags of one: name, default, doc."""
     definition = converter_settings()
     definition.define(
         "schema.registry.url",
@@ -67,6 +69,8 @@ def registry_definition() -> ConfigDef:
         ),
     ):
         definition.define(name, type_, default, importance=Importance.MEDIUM, doc=doc)
+    for name, on, doc in flags:
+        definition.define(name, ConfigType.BOOLEAN, on, importance=importance, doc=doc)
     return definition.define(
         "schemas.cache.config",
         ConfigType.INT,

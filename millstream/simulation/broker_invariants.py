@@ -14,7 +14,7 @@ from millstream.simulation.scenario import FAILING_FSYNCS, SLOW_DISK_FAULTS
 from millstream.simulation.start_checks import OPEN_STATES
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 BAD_DISKS = ("full disk", "no descriptors", *SLOW_DISK_FAULTS, *FAILING_FSYNCS)
 MARGIN_MS = 30_000
@@ -32,7 +32,7 @@ Key = tuple[object, ...]
 class BrokerInvariants:
     """Checks the running broker, and measures how long its transactions are open."""
 
-    def __init__(self, platform: "Platform") -> None:
+    def __init__(self, platform: "SimulatedPlatform") -> None:
         self._platform = platform
         self._life = 0
         self._since_ms: dict[Key, int] = {}

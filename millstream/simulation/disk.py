@@ -38,7 +38,7 @@ class ProcessEnded(SimulationOver):
 
 
 @dataclass(slots=True)
-class Fault:
+class DiskFault:
     """A fault that occurs with some probability."""
 
     chance: float = 0.0
@@ -69,8 +69,8 @@ class SimulatedDisk:
         self._simulation = simulation
         self._clock = clock
         self._mounted: dict[Process, SimulatedFiles] = {}
-        self._fsync_faults = Fault()
-        self._read_faults = Fault()
+        self._fsync_faults = DiskFault()
+        self._read_faults = DiskFault()
         self.fsync_ms = FSYNC_MS
         self.other_ms = NO_TIME_MS
         self._slow_suffix = ""
@@ -152,7 +152,7 @@ class SimulatedDisk:
         only: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """Make fsyncs fail with EIO: the data is lost, and the next fsync succeeds."""
-        self._fsync_faults = Fault(chance, times, only)
+        self._fsync_faults = DiskFault(chance, times, only)
 
     def fail_reads(
         self,
@@ -162,7 +162,7 @@ class SimulatedDisk:
         only: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """Make reads fail with EIO."""
-        self._read_faults = Fault(chance, times, only)
+        self._read_faults = DiskFault(chance, times, only)
 
     def fill(self, room_bytes: int = 0) -> None:
         """Limit the free space; removed files release space."""
@@ -193,8 +193,8 @@ class SimulatedDisk:
 
     def heal(self) -> None:
         """End all faults; lost data stays lost."""
-        self._fsync_faults = Fault()
-        self._read_faults = Fault()
+        self._fsync_faults = DiskFault()
+        self._read_faults = DiskFault()
         self.capacity_bytes = self._capacity_bytes
         self.fsync_ms, self.other_ms, self._slow_suffix = FSYNC_MS, NO_TIME_MS, ""
         for files in self._mounted.values():

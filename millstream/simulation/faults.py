@@ -29,7 +29,7 @@ from millstream.simulation.scenario import (
 )
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 JUMP_MS = 3_600_000
 POLL_US = 100_000
@@ -42,7 +42,7 @@ OPEN_WAIT_MS = FULL_MS = 20_000  # longer than transactions may last
 class Faults:
     """Applies faults, each in its own thread, and ends them."""
 
-    def __init__(self, platform: "Platform") -> None:
+    def __init__(self, platform: "SimulatedPlatform") -> None:
         self._platform = platform
         self._random = platform.simulation.random("faults")
         self._kinds: dict[str, Callable[[Fault], None]] = {

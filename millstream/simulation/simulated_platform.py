@@ -1,4 +1,4 @@
-"""Platform: runs one scenario, with its processes, disks and network.
+"""SimulatedPlatform: runs one scenario, with its processes, disks and network.
 
 3 s     the broker starts, topics are created
 work    actors work, faults happen
@@ -77,7 +77,7 @@ KINDS: dict[str, type[Actor]] = {
 }
 
 
-class Platform:
+class SimulatedPlatform:
     """The processes, disks and network of one scenario."""
 
     address = "broker:9092"
@@ -307,7 +307,7 @@ class Creator(Actor):
 def run_scenario(scenario: Scenario) -> "Outcome":
     """Simulate a scenario."""
     with Simulation(scenario.seed) as simulation:
-        platform = Platform(simulation, scenario)
+        platform = SimulatedPlatform(simulation, scenario)
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -321,7 +321,7 @@ def run_scenario(scenario: Scenario) -> "Outcome":
 class Outcome:
     """The result of a simulation."""
 
-    def __init__(self, scenario: Scenario, platform: Platform) -> None:
+    def __init__(self, scenario: Scenario, platform: SimulatedPlatform) -> None:
         simulation = platform.simulation
         self.scenario = scenario
         self.violation = platform.violation

@@ -40,7 +40,7 @@ class Link(Protocol):
         ...
 
 
-class Connector(Protocol):
+class SocketConnector(Protocol):
     """Creates connections."""
 
     scheduler: Scheduler
@@ -146,7 +146,7 @@ class Selectable:
 class SimulatedSocket(Selectable):
     """One end of a connection; see broker.sockets.Socket."""
 
-    def __init__(self, number: int, process: Process, connector: Connector) -> None:
+    def __init__(self, number: int, process: Process, connector: SocketConnector) -> None:
         super().__init__(number)
         self.process = process
         self._connector = connector
@@ -483,7 +483,9 @@ class SimulatedSelector(BaseSelector):
 class SimulatedSockets:
     """The sockets of one process; see broker.sockets.Sockets."""
 
-    def __init__(self, process: Process, connector: Connector, numbers: Iterable[int]) -> None:
+    def __init__(
+        self, process: Process, connector: SocketConnector, numbers: Iterable[int]
+    ) -> None:
         self._process = process
         self._connector = connector
         self._numbers = iter(numbers)

@@ -11,7 +11,7 @@ from functools import partial
 
 from millstream.simulation.observations import Violation
 from millstream.simulation.scenario import Fault, Scenario
-from millstream.simulation.simulated_platform import Platform
+from millstream.simulation.simulated_platform import SimulatedPlatform
 from millstream.simulation.simulation import Simulation
 from millstream.testing.actors import (
     Application,
@@ -79,7 +79,7 @@ class Outcome:
     virtual_ms: int
 
 
-class PipelinePlatform(Platform):
+class PipelinePlatform(SimulatedPlatform):
     """The processes of one run."""
 
     def __init__(self, simulation: Simulation, scenario: Scenario, experiment: Experiment) -> None:

@@ -18,14 +18,13 @@ from sql.rows.avro_encoding import row_writer, single_writer
 from sql.rows.columns_check import is_alone
 from sql.rows.none_rows import NullSerde
 from sql.rows.registered_rows import name_of_single, registered_rows
-from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
+from sql.rows.row_format import Row, RowFormat, RowOptions
 
 
 class AvroRows(RowFormat):
     """The format AVRO."""
 
     name = "AVRO"
-    features = frozenset(Feature)
 
     def serde(
         self,

@@ -30,7 +30,7 @@ from sql.numeric_types import INTEGER_RANGES, parse_decimal
 from sql.rows.columns_check import unsupported_type
 from sql.rows.mismatch import Mismatch, inside, undecodable, unencodable
 from sql.rows.none_rows import NullSerde
-from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
+from sql.rows.row_format import Row, RowFormat, RowOptions
 
 DELIMITER_NAMES = {"SPACE": " ", "TAB": "\t"}
 LINE_ENDS = "\r\n"
@@ -45,9 +45,6 @@ class DelimitedRows(RowFormat):
     """Rows as one line of separated values."""
 
     name = "DELIMITED"
-    features = frozenset(
-        {Feature.KEY, Feature.VALUE, Feature.MULTI_COLUMN_KEY, Feature.UNWRAP_SINGLES}
-    )
 
     def serde(
         self,

@@ -12,22 +12,13 @@ from sql.rows.json_decoding import JsonRowDecoder, single_decoder
 from sql.rows.json_encoding import row_encoder, single_encoder
 from sql.rows.mismatch import undecodable, unencodable
 from sql.rows.none_rows import NullSerde
-from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
+from sql.rows.row_format import Row, RowFormat, RowOptions
 
 
 class JsonRows(RowFormat):
     """JSON without a schema."""
 
     name = "JSON"
-    features = frozenset(
-        {
-            Feature.KEY,
-            Feature.VALUE,
-            Feature.MULTI_COLUMN_KEY,
-            Feature.WRAP_SINGLES,
-            Feature.UNWRAP_SINGLES,
-        }
-    )
 
     def serde(
         self,

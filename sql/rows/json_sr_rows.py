@@ -22,14 +22,13 @@ from sql.rows.json_decoding import JsonRowDecoder, single_decoder
 from sql.rows.json_encoding import row_encoder, single_encoder
 from sql.rows.none_rows import NullSerde
 from sql.rows.registered_rows import name_of_single, registered_rows
-from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
+from sql.rows.row_format import Row, RowFormat, RowOptions
 
 
 class JsonSrRows(RowFormat):
     """The format JSON_SR."""
 
     name = "JSON_SR"
-    features = frozenset(Feature)
 
     def serde(
         self,

@@ -10,7 +10,7 @@ from broker.serde.serde import Serde, cannot_encode
 from sql.datatypes import BIGINT, BYTES, DOUBLE, INT, STRING, Column, DataType
 from sql.rows.columns_check import unsupported_type
 from sql.rows.none_rows import NullSerde
-from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
+from sql.rows.row_format import Row, RowFormat, RowOptions
 
 # Any: each serde has its own type of values.
 SERDES: dict[DataType, Serde[Any]] = {
@@ -26,7 +26,6 @@ class KafkaRows(RowFormat):
     """The plain bytes of a number or a string."""
 
     name = "KAFKA"
-    features = frozenset({Feature.KEY, Feature.VALUE, Feature.UNWRAP_SINGLES})
 
     def serde(
         self,

@@ -6,14 +6,13 @@ from broker.errors import SchemaError
 from broker.serde.registry.api import SchemaRegistry
 from broker.serde.serde import Serde
 from sql.datatypes import Column
-from sql.rows.row_format import Feature, Row, RowFormat, RowOptions
+from sql.rows.row_format import Row, RowFormat, RowOptions
 
 
 class NoneRows(RowFormat):
     """The format of keys without columns."""
 
     name = "NONE"
-    features = frozenset({Feature.KEY})
 
     def serde(
         self,

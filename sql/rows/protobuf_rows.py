@@ -23,7 +23,7 @@ from sql.rows.protobuf_columns import Nulls, protobuf_columns, protobuf_text
 from sql.rows.protobuf_decoding import row_reader
 from sql.rows.protobuf_encoding import row_writer
 from sql.rows.registered_rows import placed, registered_rows
-from sql.rows.row_format import Feature, Nullable, Row, RowFormat, RowOptions
+from sql.rows.row_format import Nullable, Row, RowFormat, RowOptions
 
 FIRST_MESSAGE: tuple[int, ...] = (0,)
 FIRST_MESSAGE_BYTES = frame_indexes(FIRST_MESSAGE)
@@ -32,14 +32,12 @@ _NULLS = {
     Nullable.OPTIONAL: Nulls.OPTIONAL,
     Nullable.WRAPPER: Nulls.WRAPPER,
 }
-_WITHOUT_REGISTRY = frozenset(Feature) - {Feature.UNWRAP_SINGLES, Feature.SCHEMA_INFERENCE}
 
 
 class ProtobufRows(RowFormat):
     """The format PROTOBUF."""
 
     name = "PROTOBUF"
-    features = frozenset(Feature) - {Feature.UNWRAP_SINGLES}
 
     def serde(
         self,
@@ -71,7 +69,6 @@ class ProtobufNosrRows(RowFormat):
     """The format PROTOBUF_NOSR: only the message; both sides know the field numbers."""
 
     name = "PROTOBUF_NOSR"
-    features = _WITHOUT_REGISTRY
 
     def serde(
         self,

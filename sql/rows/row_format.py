@@ -6,7 +6,7 @@ of each type. A null record is None, never a row of nulls.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
 from typing import ClassVar
 
 from broker.errors import SchemaError
@@ -16,17 +16,6 @@ from broker.serde.serde import Serde
 from sql.datatypes import Column
 
 Row = tuple[object, ...]
-
-
-class Feature(Enum):
-    """Optional features of a format."""
-
-    WRAP_SINGLES = auto()  # a single column may be a record of one field
-    UNWRAP_SINGLES = auto()  # a single column may be unwrapped
-    SCHEMA_INFERENCE = auto()  # a registry has its schema
-    MULTI_COLUMN_KEY = auto()
-    KEY = auto()
-    VALUE = auto()
 
 
 class Nullable(Enum):
@@ -53,7 +42,6 @@ class RowFormat:
     """One format. Unsupported columns raise SchemaError when the serde is created."""
 
     name: ClassVar[str]  # as SQL names it
-    features: ClassVar[frozenset[Feature]]
 
     def serde(
         self,

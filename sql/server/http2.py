@@ -109,7 +109,7 @@ class Http2Connection(asyncio.Protocol):
         self._tasks = server_state.tasks
         self._transport: asyncio.Transport | None = None
         self.protocol = H2Connection(H2Configuration(client_side=False, header_encoding=None))
-        self._streams: dict[int, Exchange] = {}
+        self._streams: dict[int, Http2Exchange] = {}
         self._running = 0  # including streams that the client has cancelled
         self._ending = False
         self._idle: asyncio.TimerHandle | None = None
@@ -202,7 +202,7 @@ class Http2Connection(asyncio.Protocol):
             return
         self._stop_watching()
         scope = scope_of(headers)
-        exchange = Exchange(self, stream_id, has_body=scope["method"] != "HEAD")
+        exchange = Http2Exchange(self, stream_id, has_body=scope["method"] != "HEAD")
         self._streams[stream_id] = exchange
         self._running += 1
         task = asyncio.ensure_future(exchange.run(scope))
@@ -222,7 +222,7 @@ class Http2Connection(asyncio.Protocol):
                 self.protocol.acknowledge_received_data(length, stream_id)
             self.flush()
 
-    def finished(self, exchange: "Exchange") -> None:
+    def finished(self, exchange: "Http2Exchange") -> None:
         """A response was sent, or its client has cancelled the request."""
         self._running -= 1
         self._streams.pop(exchange.stream_id, None)
@@ -262,7 +262,7 @@ class Http2Connection(asyncio.Protocol):
             self._idle = None
 
 
-class Exchange:
+class Http2Exchange:
     """A request and its response."""
 
     def __init__(self, connection: Http2Connection, stream_id: int, *, has_body: bool) -> None:

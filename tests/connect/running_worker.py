@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from broker.client import admin, consumer, producer
+from broker.client import admin, producer
 from broker.client.administration.values import NewTopic
-from broker.client.api import ConsumerRecord
 from broker.client.opening import Target
 from broker.clock import Clock
 from broker.model import TopicPartition
@@ -23,6 +22,7 @@ from connect.state.state_topic import StateTopic, TopicSpec
 from connect.state.task_state import TargetState, TaskId
 from tests.connect.scripted import SINK, SINKS, SOURCE, SOURCES, SinkScript, SourceScript
 from tests.support.peer import wait_until
+from tests.support.topics import read_topic
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 OFFSETS = "connect-offsets"
@@ -162,28 +162,11 @@ def write(target: Target, topic: str, *values: str | None, partition: int = 0) -
             out.send(topic, data, b"k", partition=partition, timestamp_ms=1_000)
 
 
-def read(target: Target, topic: str, *, committed: bool = True) -> list[ConsumerRecord]:
-    """Everything in a topic, partition by partition."""
-    isolation = "read_committed" if committed else "read_uncommitted"
-    with consumer(target, auto_offset_reset="earliest", isolation_level=isolation) as reader:
-        partitions = [TopicPartition(topic, number) for number in reader.partitions_for(topic)]
-        reader.assign(partitions)
-        ends = reader.end_offsets(partitions)
-        found: list[ConsumerRecord] = []
-
-        def all_read() -> bool:
-            found.extend(reader.poll(timeout_ms=100))
-            return all(reader.position(tp) >= end for tp, end in ends.items())
-
-        wait_until(all_read, f"all of {topic}")
-    return sorted(found, key=lambda record: record[:3])
-
-
 def string_values(target: Target, topic: str, *, committed: bool = True) -> list[str | None]:
     """The values of a topic as strings."""
     return [
         None if record.value is None else record.value.decode()
-        for record in read(target, topic, committed=committed)
+        for record in read_topic(target, topic, committed=committed)
     ]
 
 

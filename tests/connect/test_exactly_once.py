@@ -15,12 +15,12 @@ from tests.connect.running_worker import (
     RunningWorker,
     Statuses,
     make_topic,
-    read,
     running_worker,
     string_values,
 )
 from tests.connect.scripted import SOURCE, SOURCES, Batch, ScriptedSourceTask, SourceScript
 from tests.support.peer import wait_until
+from tests.support.topics import read_topic
 
 pytestmark = pytest.mark.slow
 
@@ -146,8 +146,8 @@ def test_a_poll_that_fails_halfway_is_not_written_at_all(broker: Broker) -> None
         script, statuses = worker.source(value_converter=INTEGERS)
         script.feed([row(1, 7), row(2, "no number")])
         statuses.wait_for("failure")
-        assert read(broker, "out") == []
-        assert len(read(broker, "out", committed=False)) <= 1
+        assert read_topic(broker, "out", committed=True) == []
+        assert len(read_topic(broker, "out", committed=False)) <= 1
         assert stored(worker) is None
 
 

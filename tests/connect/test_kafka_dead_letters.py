@@ -10,10 +10,11 @@ from broker.client import admin, producer
 from broker.client.api import ConsumerRecord
 from connect.config.worker_config import WorkerConfig
 from connect.server import ConnectServer
-from tests.connect.running_worker import make_topic, read
+from tests.connect.running_worker import make_topic
 from tests.support.kafka_connect_worker import KafkaConnect, worker_settings
 from tests.support.millstream_broker import MillstreamBroker
 from tests.support.peer import PeerMissing, skip_without_peer, wait_until
+from tests.support.topics import read_topic
 
 pytestmark = [pytest.mark.peer, pytest.mark.slow]
 
@@ -52,9 +53,12 @@ def letters(url: str, broker: MillstreamBroker, name: str, folder: Path) -> list
     created = httpx.put(f"{url}/connectors/orders/config", json=config, timeout=60.0)
     assert created.status_code == httpx.codes.CREATED, created.text
     wait_until(lambda: name in topics(broker), f"topic {name}", timeout_s=120.0)
-    wait_until(lambda: len(read(broker.bootstrap, name)) == len(POISON), "all letters")
+    wait_until(
+        lambda: len(read_topic(broker.bootstrap, name, committed=True)) == len(POISON),
+        "all letters",
+    )
     httpx.delete(f"{url}/connectors/orders", timeout=60.0).raise_for_status()
-    return read(broker.bootstrap, name)
+    return read_topic(broker.bootstrap, name, committed=True)
 
 
 def topics(broker: MillstreamBroker) -> set[str]:

@@ -12,7 +12,6 @@ from connect.state.task_state import TargetState
 from tests.connect.running_worker import (
     committed_offsets,
     make_topic,
-    read,
     running_worker,
     string_values,
     write,
@@ -21,6 +20,7 @@ from tests.connect.scripted import SinkScript
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.kafka_for_all import MARKS as KAFKA
 from tests.support.peer import wait_until
+from tests.support.topics import read_topic
 
 pytestmark = KAFKA
 
@@ -63,7 +63,7 @@ def test_a_zombie_is_fenced(kafka: str) -> None:
     with running_worker(kafka, settings) as old, running_worker(kafka, settings) as new:
         zombie, zombie_statuses = old.source("zombie", transaction_boundary="interval")
         zombie.feed(rows("fenced", 1, 2))
-        wait_until(lambda: len(read(kafka, "fenced", committed=False)) == 2, "sent")
+        wait_until(lambda: len(read_topic(kafka, "fenced", committed=False)) == 2, "sent")
         script, statuses = new.source("zombie")
         statuses.wait_for("startup")
         old.worker.set_target_state("zombie", TargetState.PAUSED)  # which wants to commit

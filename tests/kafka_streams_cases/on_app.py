@@ -28,6 +28,7 @@ from tests.kafka_streams_cases.harness import (
 )
 from tests.kafka_streams_cases.run import compare_metric, compare_store
 from tests.support.peer import wait_until
+from tests.support.topics import read_topic
 
 COMMIT_INTERVAL_MS = 50
 LATEST = -1
@@ -187,21 +188,8 @@ def _compare_topics(case: Mapping[str, Any], built: BuiltCase, target: Target) -
     for topic, action in expected.items():
         # Between partitions there is no order.
         action["any_order"] = action.get("any_order") or built.partitions > 1
-        found = _read(target, topic, built.partitions)
+        found = [
+            RawRecord(topic, item.key, item.value, item.timestamp_ms, tuple(item.headers))
+            for item in read_topic(target, topic, committed=True)
+        ]
         compare_records(action, [row(record, built.sinks[topic]) for record in found])
-
-
-def _read(target: Target, topic: str, partitions: int) -> list[RawRecord]:
-    """All records of a topic, partition by partition."""
-    found: list[RawRecord] = []
-    with consumer(target, isolation_level="read_committed") as reader:
-        for tp in (TopicPartition(topic, number) for number in range(partitions)):
-            reader.assign([tp])
-            reader.seek_to_beginning([tp])
-            end = reader.end_offsets([tp])[tp]
-            while reader.position(tp) < end:
-                found += [
-                    RawRecord(topic, item.key, item.value, item.timestamp_ms, tuple(item.headers))
-                    for item in reader.poll(timeout_ms=1000)
-                ]
-    return found

@@ -39,7 +39,7 @@ DEAD_LETTER_WAIT_S = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FileLayout:
     """The settings of files: location, format, and when they are committed."""
 
     directory: Path
@@ -52,11 +52,11 @@ class Layout:
     one_file: bool  # for all records between two cuts
 
 
-def read_layout(settings: Settings) -> Layout:
+def read_layout(settings: Settings) -> FileLayout:
     """The layout; ConfigError for invalid or missing settings."""
     name = partitioner_name(settings.text("partitioner.class"))
     rotate_interval_ms = settings.integer("rotate.interval.ms")
-    return Layout(
+    return FileLayout(
         Path(settings.text("directory")),
         file_format(settings.text("format").lower(), settings.text("compression.type").lower()),
         read_folder(settings),
@@ -88,7 +88,7 @@ class _Cut:
 class PartitionFiles:
     """Writes the records of one partition, in the order of their offsets."""
 
-    def __init__(self, layout: Layout, partition: TopicPartition) -> None:
+    def __init__(self, layout: FileLayout, partition: TopicPartition) -> None:
         """Finishes or discards an interrupted commit."""
         self._layout = layout
         self._partition = partition

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 from urllib.parse import quote
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from broker.java.date_formats import Formatter, timestamp_formatter
 from connect.config_def import Settings
 from connect.data import Struct, text_of
 from connect.errors import ConfigError, DataError
@@ -24,7 +24,7 @@ DEFAULT = "default"
 NAMES = (DEFAULT, "field", "time", "hourly", "daily")
 # A quoted string, a run of one letter, or any other character.
 _TOKEN = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']")
-_DIRECTIVES = {"Y": "%Y", "y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S"}
+_FIELDS = {"Y": "uuuu", "y": "uuuu", "M": "MM", "d": "dd", "H": "HH", "m": "mm", "s": "ss"}
 # Characters that folder names may contain unescaped; "/" would create a subfolder.
 _SAFE_IN_NAMES = " !#$&'()+,;=@[]{}~"
 
@@ -95,8 +95,7 @@ def _by_fields(names: list[str]) -> Folder:
 
 
 def _by_time(settings: Settings, path_format: str) -> Folder:
-    zone = _zone(settings.text("timezone"))
-    directives = _directives(path_format)
+    format_time = _formatter(path_format, settings.text("timezone"))
     duration_ms = settings.integer("partition.duration.ms")
     made: dict[int, str] = {}
 
@@ -106,38 +105,44 @@ def _by_time(settings: Settings, path_format: str) -> Folder:
         if known is None:
             if len(made) > 10_000:
                 made.clear()
-            moment = timestamp_of(floor_ms).astimezone(zone)
-            known = made[floor_ms] = moment.strftime(directives)
+            timestamp_of(floor_ms)  # DataError if it is out of range
+            known = made[floor_ms] = format_time(floor_ms)
         return known
 
     return folder
 
 
-def _directives(path_format: str) -> str:
-    """A Java date format as one of Python's."""
-    parts: list[str] = []
-    position = 0
+def _formatter(path_format: str, zone: str) -> Formatter:
+    try:
+        return timestamp_formatter(_pattern(path_format), zone)
+    except ValueError:
+        raise ConfigError(
+            f'unknown time zone "{zone}" in timezone', hint="use a name such as Europe/Zurich"
+        ) from None
+
+
+def _pattern(path_format: str) -> str:
+    """A pattern of DateTimeFormatter; in a path format, Y is the year and M has two digits."""
+    pattern, literal, position = "", "", 0
     while position < len(path_format):
         token = _TOKEN.match(path_format, position)
-        if token is None or (token[2] and token[2] not in _DIRECTIVES):
-            known = ", ".join(_DIRECTIVES)
+        if token is None or (token[2] and token[2] not in _FIELDS):
+            known = ", ".join(_FIELDS)
             raise ConfigError(
                 f'path.format "{path_format}" is invalid at position {position}',
                 hint=f"the letters allowed outside quotes are {known}",
             )
-        literal = token[1] if token[1] is not None else token[0]
-        parts.append(_DIRECTIVES[token[2]] if token[2] else literal.replace("%", "%%"))
+        if token[2]:
+            pattern += _quoted(literal) + _FIELDS[token[2]]
+            literal = ""
+        else:
+            literal += token[0] if token[1] is None else token[1]
         position = token.end()
-    return "".join(parts)
+    return pattern + _quoted(literal)
 
 
-def _zone(name: str) -> datetime.tzinfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise ConfigError(
-            f'unknown time zone "{name}" in timezone', hint="use a name such as Europe/Zurich"
-        ) from None
+def _quoted(literal: str) -> str:
+    return f"'{literal}'" if literal else ""
 
 
 def _milliseconds(value: object, name: str) -> int:

@@ -13,7 +13,7 @@ from connect.connectors.jdbc.dialects import load_dialect
 from connect.connectors.jdbc.dialects.dialect import (
     Connection,
     Dialect,
-    FailureKind,
+    DriverFailure,
     SessionSettings,
     TableColumn,
 )
@@ -95,7 +95,7 @@ class Database:
             return None
         message = f"{complaint}: {str(error).strip() or type(error).__name__}"
         hint = ""
-        if failure is FailureKind.AWAY:
+        if failure is DriverFailure.AWAY:
             hint = "check connection.url and connection.user, and whether the database is running"
         return RetriableError(message, at=str(self), hint=hint)
 

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 from connect.api import SinkTask
 from connect.connectors.jdbc.database import Database, given_up
-from connect.connectors.jdbc.dialects.dialect import FailureKind
+from connect.connectors.jdbc.dialects.dialect import DriverFailure
 from connect.connectors.jdbc.sink_config import SINK_DEFINITION, mapping_of
 from connect.connectors.jdbc.sink_rows import PreparedRow
 from connect.connectors.jdbc.sink_tables import SinkTables
@@ -104,7 +104,7 @@ class JdbcSinkTask(SinkTask):
     def _is_bad_value(self, error: Exception) -> bool:
         if isinstance(error, DataError):
             return True
-        return self._database.dialect.failure(error) is FailureKind.BAD_VALUE
+        return self._database.dialect.failure(error) is DriverFailure.BAD_VALUE
 
     def _refuse(self, record: SinkRecord, error: Exception) -> None:
         """Report a record to the dead letter queue, or fail."""

@@ -10,7 +10,7 @@ from millstream.simulation.observations import Violation
 from millstream.simulation.scheduler import Process
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ class Actor:
 
     works_until_checked = False  # whether it runs until everything has been checked
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         self.name = name
         self.platform = platform
         self.random = platform.simulation.random(f"actor {name}")

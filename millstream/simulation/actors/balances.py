@@ -16,7 +16,7 @@ from millstream.simulation.actors.producers import SETTINGS
 from millstream.simulation.observations import Violation
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 TOPIC = "balances"
 CONFIGS = {
@@ -37,7 +37,7 @@ INVARIANT = "compaction keeps the last committed value of a key"
 class Balances(Actor):
     """Writes transactions, and reads and checks the topic after some of them."""
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         self._tp = TopicPartition(TOPIC, 0)
         self._number = 0

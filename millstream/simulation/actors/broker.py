@@ -16,7 +16,7 @@ from millstream.simulation.actors.actor import Actor
 from millstream.simulation.start_checks import check_started_broker
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 DATA = "/data"
 # Requests by which applications, connectors and queries commit.
@@ -47,7 +47,7 @@ class ObservedBroker(Broker):
 class BrokerActor(Actor):
     """Runs a broker until stopped."""
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         self._broker: Broker | None = None
         self._started = 0  # number of the process that started the broker

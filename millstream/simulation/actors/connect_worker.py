@@ -15,7 +15,7 @@ from millstream.simulation.workloads.connect import PLUGINS, SINK, ConnectWorklo
 from millstream.simulation.workloads.topic_reading import TopicReading
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class ConnectWorkerActor(Actor):
 
     works_until_checked = True
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         scheduler = platform.simulation.scheduler
         self.workload = ConnectWorkload(
@@ -241,7 +241,7 @@ class RivalWorkerActor(Actor):
 
     works_until_checked = True
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         self.running: ConnectServer | None = None
         self.last_ms = 0  # when it last ran

@@ -8,7 +8,7 @@ from millstream.simulation.actors.actor import Actor
 from millstream.simulation.workloads.registry import RegistryWorkload
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 CALM_MS = 30_000
 
@@ -18,7 +18,7 @@ class RegistryActor(Actor):
 
     works_until_checked = True
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         self.workload = RegistryWorkload(self.random)
         self._unfinished = "a registry that starts and takes a change"

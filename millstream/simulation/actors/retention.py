@@ -13,7 +13,7 @@ from millstream.simulation.clock import START_MS
 from millstream.simulation.observations import Violation
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 RETENTION_MS = 15_000
 RETENTION_BYTES = 8_000
@@ -29,7 +29,7 @@ INVARIANT = "retention removes expired segments, and nothing else"
 class RetainedTopic(Actor):
     """Writes and reads: only expired records may be missing, and in the end they must be."""
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         self._by_time = name.endswith("time")
         self._tp = TopicPartition(name.replace(" ", "-"), 0)

@@ -21,7 +21,7 @@ from sql.engine.settings import SqlConfig
 from sql.queries import QueryState
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 FIRST = "sql"
 APART_MS = 40_000  # how long the states of two servers may differ without faults
@@ -35,7 +35,7 @@ class SecondSqlServerActor(Actor):
 
     works_until_checked = True
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         self.engine: Engine | None = None
         self.created: dict[str, bool] = {}  # streams to create: whether they were acknowledged

@@ -23,7 +23,7 @@ from sql.engine.settings import SqlConfig
 from sql.queries import AppRuntime, FailureType, QueryState
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 SETTINGS: Mapping[str, object] = {
     "ksql.streams.auto.offset.reset": "earliest",
@@ -62,7 +62,7 @@ class SqlServerActor(Actor):
 
     works_until_checked = True
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         self._has_schemas = has_schemas(platform.scenario)
         self.workload = SqlWorkload(self.random, has_schemas=self._has_schemas)
@@ -292,7 +292,7 @@ def positions(consumer: Consumer) -> dict[TopicPartition, int]:
     return {tp: each.fetch_offset for tp, each in states.items()}
 
 
-def check_failures(platform: "Platform", engine: Engine) -> None:
+def check_failures(platform: "SimulatedPlatform", engine: Engine) -> None:
     """Check that queries have failed only because of faults."""
     now_ms = platform.simulation.scheduler.now_us // 1_000
     faults = platform.scenario.faults

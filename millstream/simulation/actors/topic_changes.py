@@ -15,7 +15,7 @@ from millstream.simulation.actors.producers import SETTINGS
 from millstream.simulation.observations import Violation
 
 if TYPE_CHECKING:
-    from millstream.simulation.simulated_platform import Platform
+    from millstream.simulation.simulated_platform import SimulatedPlatform
 
 NAMES = ("changing 0", "changing 1", "compacted", "forgetful")
 SMALL = {"segment.bytes": "1000"}
@@ -43,7 +43,7 @@ class Content:
 class TopicChanges(Actor):
     """Changes topics step by step, and compares them with their expected content."""
 
-    def __init__(self, name: str, platform: "Platform") -> None:
+    def __init__(self, name: str, platform: "SimulatedPlatform") -> None:
         super().__init__(name, platform)
         self.topics: dict[str, Content] = {}
         self._names_used_before: set[str] = set()

@@ -88,8 +88,8 @@ Fits = Callable[[tuple[DataType | None, ...]], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """The SQL of calls with arguments of some types."""
+class CallRule:
+    """The SQL with calls with arguments of some types."""
 
     fits: Fits
     build: Build
@@ -116,7 +116,7 @@ def _is_builtin(node: FunctionValue) -> bool:
     return any(signature is each.signature for each in known)
 
 
-def _written(call: SparkCall, rule: Rule) -> SqlCode:
+def _written(call: SparkCall, rule: CallRule) -> SqlCode:
     known_type(call.node.type)
     text = rule.build(call)
     failed = any_of((*(each.failed for each in call.arguments), _failure_of_lambda(call)))
@@ -358,103 +358,108 @@ SAME = _as("{0}")
 TO_BIGINT = _as("CAST({0} AS BIGINT)")
 
 # By name: the first rule that matches the types of the arguments is used.
-FUNCTIONS: dict[str, tuple[Rule, ...]] = {
+FUNCTIONS: dict[str, tuple[CallRule, ...]] = {
     # numbers
     "ABS": (
-        Rule(_of(INT), _absolute),
-        Rule(_of(BIGINT), _absolute),
-        Rule(_of(DOUBLE), _as("abs({0})")),
-        Rule(_of_decimal, _as("abs({0})")),
+        CallRule(_of(INT), _absolute),
+        CallRule(_of(BIGINT), _absolute),
+        CallRule(_of(DOUBLE), _as("abs({0})")),
+        CallRule(_of_decimal, _as("abs({0})")),
     ),
     "CEIL": (
-        Rule(_of(INT), SAME),
-        Rule(_of(BIGINT), SAME),
-        Rule(_of(DOUBLE), lambda call: _whole_double(call, "ceil")),
+        CallRule(_of(INT), SAME),
+        CallRule(_of(BIGINT), SAME),
+        CallRule(_of(DOUBLE), lambda call: _whole_double(call, "ceil")),
     ),
     "FLOOR": (
-        Rule(_of(INT), SAME),
-        Rule(_of(BIGINT), SAME),
-        Rule(_of(DOUBLE), lambda call: _whole_double(call, "floor")),
+        CallRule(_of(INT), SAME),
+        CallRule(_of(BIGINT), SAME),
+        CallRule(_of(DOUBLE), lambda call: _whole_double(call, "floor")),
     ),
     "ROUND": (
-        Rule(_of(INT), TO_BIGINT),
-        Rule(_of(BIGINT), SAME),
-        Rule(_of(DOUBLE), _rounded),
+        CallRule(_of(INT), TO_BIGINT),
+        CallRule(_of(BIGINT), SAME),
+        CallRule(_of(DOUBLE), _rounded),
     ),
     "TRUNC": (
-        Rule(_of(INT), TO_BIGINT),
-        Rule(_of(BIGINT), SAME),
-        Rule(_of(DOUBLE), lambda call: double_to_bigint(call.sql_arguments[0])),
+        CallRule(_of(INT), TO_BIGINT),
+        CallRule(_of(BIGINT), SAME),
+        CallRule(_of(DOUBLE), lambda call: double_to_bigint(call.sql_arguments[0])),
     ),
-    "SIGN": tuple(Rule(_of(each), _sign) for each in (INT, BIGINT, DOUBLE)),
-    "SQRT": tuple(Rule(_of(each), _as("sqrt({0})")) for each in (INT, BIGINT, DOUBLE)),
-    "DEGREES": tuple(Rule(_of(each), _as("degrees({0})")) for each in (INT, BIGINT, DOUBLE)),
-    "RADIANS": tuple(Rule(_of(each), _as("radians({0})")) for each in (INT, BIGINT, DOUBLE)),
-    "GREATEST": (Rule(_all_of(*NUMBERS), _listed("greatest({0}, NULL)")),),
-    "LEAST": (Rule(_all_of(*NUMBERS), _listed("least({0}, NULL)")),),
+    "SIGN": tuple(CallRule(_of(each), _sign) for each in (INT, BIGINT, DOUBLE)),
+    "SQRT": tuple(CallRule(_of(each), _as("sqrt({0})")) for each in (INT, BIGINT, DOUBLE)),
+    "DEGREES": tuple(CallRule(_of(each), _as("degrees({0})")) for each in (INT, BIGINT, DOUBLE)),
+    "RADIANS": tuple(CallRule(_of(each), _as("radians({0})")) for each in (INT, BIGINT, DOUBLE)),
+    "GREATEST": (CallRule(_all_of(*NUMBERS), _listed("greatest({0}, NULL)")),),
+    "LEAST": (CallRule(_all_of(*NUMBERS), _listed("least({0}, NULL)")),),
     # nulls
-    "COALESCE": (Rule(_alike, _listed("coalesce({0})")),),
-    "IFNULL": (Rule(_alike, _listed("coalesce({0})")),),
+    "COALESCE": (CallRule(_alike, _listed("coalesce({0})")),),
+    "IFNULL": (CallRule(_alike, _listed("coalesce({0})")),),
     "NULLIF": (
-        Rule(_plain, _as("nullif({0}, {1})")),
-        Rule(_all_of(DOUBLE), _as("nullif({0}, {1})")),
+        CallRule(_plain, _as("nullif({0}, {1})")),
+        CallRule(_all_of(DOUBLE), _as("nullif({0}, {1})")),
     ),
-    "AS_VALUE": (Rule(_alike, SAME),),
+    "AS_VALUE": (CallRule(_alike, SAME),),
     # strings
-    "LCASE": (Rule(_of(STRING), _as("lower({0})")),),
-    "UCASE": (Rule(_of(STRING), _as("upper({0})")),),
-    "TRIM": (Rule(_of(STRING), lambda call: trimmed(call.sql_arguments[0])),),
+    "LCASE": (CallRule(_of(STRING), _as("lower({0})")),),
+    "UCASE": (CallRule(_of(STRING), _as("upper({0})")),),
+    "TRIM": (CallRule(_of(STRING), lambda call: trimmed(call.sql_arguments[0])),),
     "LEN": (
-        Rule(_of(STRING), lambda call: length(call.sql_arguments[0])),
-        Rule(_of(BYTES), _as("octet_length({0})")),
+        CallRule(_of(STRING), lambda call: length(call.sql_arguments[0])),
+        CallRule(_of(BYTES), _as("octet_length({0})")),
     ),
-    "MD5": (Rule(_of(STRING), _as("md5(CAST({0} AS BINARY))")),),
-    "CONCAT": (Rule(_all_of(STRING), _listed("concat_ws('', {0})"), never_null=True),),
-    "CONCAT_WS": (Rule(_all_of(STRING), _listed("concat_ws({0})")),),
-    "SUBSTRING": (Rule(_of(STRING, INT), _substring), Rule(_of(STRING, INT, INT), _substring)),
+    "MD5": (CallRule(_of(STRING), _as("md5(CAST({0} AS BINARY))")),),
+    "CONCAT": (CallRule(_all_of(STRING), _listed("concat_ws('', {0})"), never_null=True),),
+    "CONCAT_WS": (CallRule(_all_of(STRING), _listed("concat_ws({0})")),),
+    "SUBSTRING": (
+        CallRule(_of(STRING, INT), _substring),
+        CallRule(_of(STRING, INT, INT), _substring),
+    ),
     "INSTR": (
-        Rule(_of(STRING, STRING), lambda call: found_at(*call.sql_arguments), never_null=True),
+        CallRule(_of(STRING, STRING), lambda call: found_at(*call.sql_arguments), never_null=True),
     ),
-    "REPLACE": (Rule(_of(STRING, STRING, STRING), _replaced),),
-    "SPLIT": (Rule(_of(STRING, STRING), _split),),
-    "ELT": (Rule(lambda given: given[0] is INT and set(given[1:]) <= {STRING, None}, _element),),
-    "FIELD": (Rule(_all_of(STRING), _position, never_null=True),),
-    "URL_ENCODE_PARAM": (Rule(_of(STRING), _as("url_encode({0})")),),
+    "REPLACE": (CallRule(_of(STRING, STRING, STRING), _replaced),),
+    "SPLIT": (CallRule(_of(STRING, STRING), _split),),
+    "ELT": (
+        CallRule(lambda given: given[0] is INT and set(given[1:]) <= {STRING, None}, _element),
+    ),
+    "FIELD": (CallRule(_all_of(STRING), _position, never_null=True),),
+    "URL_ENCODE_PARAM": (CallRule(_of(STRING), _as("url_encode({0})")),),
     # bytes
-    "TO_BYTES": (Rule(_of(STRING, STRING), _encoding({"utf8": "CAST({0} AS BINARY)"})),),
-    "FROM_BYTES": (Rule(_of(BYTES, STRING), _encoding({"hex": "hex({0})"})),),
+    "TO_BYTES": (CallRule(_of(STRING, STRING), _encoding({"utf8": "CAST({0} AS BINARY)"})),),
+    "FROM_BYTES": (CallRule(_of(BYTES, STRING), _encoding({"hex": "hex({0})"})),),
     # arrays and maps
-    "ARRAY_LENGTH": (Rule(_array_with(1), _as("array_size({0})")),),
-    "ARRAY_CONTAINS": (Rule(_array_and_element, _contains, never_null=True),),
-    "ARRAY_CONCAT": (Rule(_alike, _array_concat),),
-    "ARRAY_DISTINCT": (Rule(_plain_arrays, _as("array_distinct({0})")),),
-    "ARRAY_EXCEPT": (Rule(_plain_arrays, _as("array_except({0}, {1})")),),
-    "ARRAY_INTERSECT": (Rule(_plain_arrays, _as("array_intersect({0}, {1})")),),
-    "ARRAY_UNION": (Rule(_plain_arrays, _as("array_union({0}, {1})")),),
-    "ARRAY_REMOVE": (Rule(_array_and_element, _as("filter({0}, each -> NOT (each <=> {1}))")),),
-    "ARRAY_MAX": (Rule(_number_array, _as("array_max({0})")),),
-    "ARRAY_MIN": (Rule(_number_array, _as("array_min({0})")),),
+    "ARRAY_LENGTH": (CallRule(_array_with(1), _as("array_size({0})")),),
+    "ARRAY_CONTAINS": (CallRule(_array_and_element, _contains, never_null=True),),
+    "ARRAY_CONCAT": (CallRule(_alike, _array_concat),),
+    "ARRAY_DISTINCT": (CallRule(_plain_arrays, _as("array_distinct({0})")),),
+    "ARRAY_EXCEPT": (CallRule(_plain_arrays, _as("array_except({0}, {1})")),),
+    "ARRAY_INTERSECT": (CallRule(_plain_arrays, _as("array_intersect({0}, {1})")),),
+    "ARRAY_UNION": (CallRule(_plain_arrays, _as("array_union({0}, {1})")),),
+    "ARRAY_REMOVE": (CallRule(_array_and_element, _as("filter({0}, each -> NOT (each <=> {1}))")),),
+    "ARRAY_MAX": (CallRule(_number_array, _as("array_max({0})")),),
+    "ARRAY_MIN": (CallRule(_number_array, _as("array_min({0})")),),
     "ARRAY_SORT": (
-        Rule(lambda given: len(given) == 1 and _number_array(given), _as("array_sort({0})")),
-        Rule(lambda given: len(given) == 2 and _number_array(given[:1]), _sorted),
+        CallRule(lambda given: len(given) == 1 and _number_array(given), _as("array_sort({0})")),
+        CallRule(lambda given: len(given) == 2 and _number_array(given[:1]), _sorted),
     ),
     "ARRAY_JOIN": tuple(
         rule
         for each in (BOOLEAN, INT, BIGINT, STRING)
         for rule in (
-            Rule(_of(ArrayType(each)), _array_join),
-            Rule(_of(ArrayType(each), STRING), _array_join),
+            CallRule(_of(ArrayType(each)), _array_join),
+            CallRule(_of(ArrayType(each), STRING), _array_join),
         )
     ),
-    "MAP_KEYS": (Rule(_map, _as("map_keys({0})")),),
-    "MAP_VALUES": (Rule(_map, _as("map_values({0})")),),
-    "FILTER": (Rule(_array_with(2), _as("filter({0}, {1})")),),
-    "TRANSFORM": (Rule(_array_with(2), _as("transform({0}, {1})")),),
+    "MAP_KEYS": (CallRule(_map, _as("map_keys({0})")),),
+    "MAP_VALUES": (CallRule(_map, _as("map_values({0})")),),
+    "FILTER": (CallRule(_array_with(2), _as("filter({0}, {1})")),),
+    "TRANSFORM": (CallRule(_array_with(2), _as("transform({0}, {1})")),),
     # times
-    "UNIX_DATE": (Rule(_of(DATE), SAME),),
-    "UNIX_TIMESTAMP": (Rule(_of(TIMESTAMP), SAME),),
-    "FROM_DAYS": (Rule(_of(INT), SAME),),
-    "FROM_UNIXTIME": (Rule(_of(BIGINT), SAME),),
-    "TIMESTAMPADD": (Rule(_moved(TIMESTAMP), _later("")),),
-    "TIMESTAMPSUB": (Rule(_moved(TIMESTAMP), _later("-")),),
+    "UNIX_DATE": (CallRule(_of(DATE), SAME),),
+    "UNIX_TIMESTAMP": (CallRule(_of(TIMESTAMP), SAME),),
+    "FROM_DAYS": (CallRule(_of(INT), SAME),),
+    "FROM_UNIXTIME": (CallRule(_of(BIGINT), SAME),),
+    "TIMESTAMPADD": (CallRule(_moved(TIMESTAMP), _later("")),),
+    "TIMESTAMPSUB": (CallRule(_moved(TIMESTAMP), _later("-")),),
 }

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from broker.batch.codec import encode_batch
 from broker.broker import Broker
-from broker.client import admin, consumer, producer
+from broker.client import admin, producer
 from broker.client.administration.values import NewTopic
 from broker.errors import RequestTimeout
 from broker.model import TopicPartition
@@ -28,6 +28,7 @@ from tests.broker.registry.conftest import SETTINGS
 from tests.broker.registry.examples import record, referring, refused
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_broker import MillstreamBroker
+from tests.support.topics import read_topic
 
 A_STRING = '{"subject":"a","version":1,"id":7,"schema":"\\"string\\"","deleted":false}'
 NOOP = '{"keytype":"NOOP","magic":0}'
@@ -39,17 +40,10 @@ def schema_key(subject: str, version: int) -> str:
 
 def written(broker: Broker, topic: str) -> list[tuple[str, str | None]]:
     """Keys and values of the topic."""
-    tp = TopicPartition(topic, 0)
-    found = []
-    with consumer(broker, isolation_level="read_committed") as reader:
-        reader.assign([tp])
-        reader.seek(tp, 0)
-        end = reader.end_offsets([tp])[tp]
-        while reader.position(tp) < end:
-            for each in reader.poll(1_000):
-                value = None if each.value is None else each.value.decode()
-                found.append(((each.key or b"").decode(), value))
-    return found
+    return [
+        ((each.key or b"").decode(), None if each.value is None else each.value.decode())
+        for each in read_topic(broker, topic, committed=True)
+    ]
 
 
 def write(broker: Broker, topic: str, records: list[tuple[str | None, str | None]]) -> None:

@@ -17,8 +17,9 @@ from connect.config_def import ConfigDef, ConfigType
 from connect.errors import BadRequest, ConnectError
 from connect.plugins import Plugins
 from connect.server import ConnectServer
-from tests.connect.running_worker import SETTINGS, read
+from tests.connect.running_worker import SETTINGS
 from tests.support.peer import wait_until
+from tests.support.topics import read_topic
 
 SECRET = "s3cret-enough"
 JDBC: Mapping[str, str] = {
@@ -203,7 +204,10 @@ def test_a_configuration_that_is_put_back_as_it_is_shown_keeps_its_password(
     client = ConnectClient(server.url)
     client.create("c", LEAKY)
     client.put_config("c", {**client.describe("c")["config"], "host": "7"})
-    stored = [json.loads(each.value or b"{}") for each in read(broker, "connect-configs")]
+    stored = [
+        json.loads(each.value or b"{}")
+        for each in read_topic(broker, "connect-configs", committed=True)
+    ]
     configs = [each["properties"] for each in stored if "properties" in each]
     named = [each for each in configs if each.get("host") == "7"]
     assert named

@@ -21,9 +21,9 @@ from connect.client import ConnectClient
 from connect.config.worker_config import WorkerConfig
 from connect.server import ConnectServer
 from tests.connect.connectors.files_sink_driver import finished_files
-from tests.connect.reading import read_all
 from tests.support.kafka_connect_worker import worker_settings
 from tests.support.peer import wait_until
+from tests.support.topics import read_topic
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def wait_for_records(broker: Broker, topic: str, count: int) -> None:
 
 
 def committed(broker: Broker, topic: str) -> list[ConsumerRecord]:
-    return read_all(broker, topic, isolation_level="read_committed")
+    return read_topic(broker, topic, committed=True)
 
 
 def send(broker: Broker, topic: str, values: list[object]) -> None:
@@ -115,14 +115,18 @@ def test_a_file_source_goes_on_where_the_worker_left_off(broker: Broker, tmp_pat
         out.write("three\n")
     with working(broker) as client:
         wait_for_records(broker, "lines", 3)
-        assert [record.value for record in read_all(broker, "lines")] == [b"one", b"two", b"three"]
+        assert [record.value for record in read_topic(broker, "lines")] == [
+            b"one",
+            b"two",
+            b"three",
+        ]
         client.stop("lines")
         partition = {"partition": {"filename": str(file)}}
         assert client.offsets("lines") == [{**partition, "offset": {"position": 14}}]
         client.alter_offsets("lines", [{**partition, "offset": {"position": 4}}])
         client.resume("lines")
         wait_for_records(broker, "lines", 5)
-    assert [record.value for record in read_all(broker, "lines")][3:] == [b"two", b"three"]
+    assert [record.value for record in read_topic(broker, "lines")][3:] == [b"two", b"three"]
 
 
 def test_generated_orders_arrive_once_each_however_often_their_tasks_restart(
@@ -192,7 +196,7 @@ def test_an_http_sink_waits_for_its_service_and_gives_bad_records_away(broker: B
         wait_until(lambda: len(taken) >= 3, "three events")
         wait_for_tasks(client, "events")
     assert taken == ['{"n":0}', '{"n":1}', '{"n":3}']
-    assert [record.value for record in read_all(broker, "dead")] == [b'{"n": "bad"}']
+    assert [record.value for record in read_topic(broker, "dead")] == [b'{"n": "bad"}']
 
 
 @pytest.mark.parametrize("restarts", [0, 3])

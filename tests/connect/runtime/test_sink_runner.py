@@ -24,12 +24,12 @@ from tests.connect.running_worker import (
     SinkTurns,
     committed_offsets,
     make_topic,
-    read,
     running_worker,
     write,
 )
 from tests.connect.scripted import ScriptedSinkTask, SinkScript
 from tests.support.peer import wait_until
+from tests.support.topics import read_topic
 
 pytestmark = pytest.mark.slow
 
@@ -430,7 +430,7 @@ def test_poison_records_go_to_the_dead_letter_topic_and_the_others_arrive(broker
         wait_put(script, 1, 2)
         script.task.context.request_commit()
         wait_committed(broker, 3)
-        (letter,) = read(broker, "dead")
+        (letter,) = read_topic(broker, "dead", committed=True)
         assert (letter.key, letter.value, letter.timestamp_ms) == (b"k", b"poison", 1_000)
         headers = dict(letter.headers)
         assert headers["__connect.errors.offset"] == b"1"
@@ -494,7 +494,7 @@ def test_a_task_can_report_single_records(broker: Broker) -> None:
         wait_until(lambda: len(done) == 2, "two reports")
         script.task.context.request_commit()
         wait_committed(broker, 2)
-        first, second = read(broker, "dead")
+        first, second = read_topic(broker, "dead", committed=True)
         assert (first.value, second.value) == (b"a", b"changed")
         headers = dict(first.headers)
         assert headers["__connect.errors.stage"] == b"TASK_PUT"
@@ -531,7 +531,7 @@ def test_dead_letters_are_acknowledged_before_the_records_after_them_are_put(
 
     def look(task: ScriptedSinkTask, records: Sequence[SinkRecord]) -> None:
         if records:
-            seen.append(len(read(broker, "dead")))
+            seen.append(len(read_topic(broker, "dead", committed=True)))
 
     script.on_put = look
     with running_worker(broker) as worker:
@@ -610,7 +610,9 @@ def test_a_batch_that_cannot_be_read_is_one_dead_letter_if_errors_are_tolerated(
         worker.stop("snk")
         assert statuses.seen == ["startup", "shutdown"]
         assert committed_offsets(broker, "connect-snk") == {IN: 7}
-        first, second = (dict(letter.headers) for letter in read(broker, "dead"))
+        first, second = (
+            dict(letter.headers) for letter in read_topic(broker, "dead", committed=True)
+        )
         assert first["__connect.errors.stage"] == b"KAFKA_CONSUME"
         assert (first["__connect.errors.offset"], first["__connect.errors.next.offset"]) == (
             b"1",

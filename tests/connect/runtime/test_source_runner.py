@@ -14,15 +14,10 @@ from broker.clock import ManualClock
 from connect.errors import RetriableError
 from connect.records import Header, SourceRecord
 from connect.state.task_state import TargetState
-from tests.connect.running_worker import (
-    RunningWorker,
-    make_topic,
-    read,
-    running_worker,
-    string_values,
-)
+from tests.connect.running_worker import RunningWorker, make_topic, running_worker, string_values
 from tests.connect.scripted import Batch, ScriptedSourceTask, SourceScript
 from tests.support.peer import wait_until
+from tests.support.topics import read_topic
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +63,7 @@ def test_all_parts_of_a_record_are_written(broker: Broker) -> None:
         script, _ = worker.source()
         script.feed([whole, SourceRecord({}, {}, "out", partition=1, timestamp_ms=-1)])
         wait_written(worker, 2)
-    bare, full = read(broker, "out")
+    bare, full = read_topic(broker, "out", committed=True)
     assert (full.partition, full.key, full.value, full.timestamp_ms) == (2, b"k", b"v", 1234)
     assert full.headers == (("h", b"x"),)
     assert (bare.key, bare.value, bare.headers) == (None, None, ())
@@ -218,7 +213,7 @@ def test_a_record_that_is_not_tolerated_fails_the_task_behind_those_before_it(
         script.feed([row(1, 7), row(2, "no number"), row(3)])
         statuses.wait_for("failure")
         assert "Tolerance exceeded in error handler" in statuses.trace
-        assert len(read(broker, "out")) == 1
+        assert len(read_topic(broker, "out", committed=True)) == 1
         assert worker.stored("src", file="a") == {"line": 1}
 
 
@@ -229,7 +224,7 @@ def test_tolerated_records_are_skipped_and_their_offsets_stored(broker: Broker) 
         wait_until(lambda: worker.value("src", "total-records-skipped") == 2, "two skipped")
         worker.stop("src")
         assert worker.stored("src", file="a") == {"line": 3}
-        assert len(read(broker, "out")) == 1
+        assert len(read_topic(broker, "out", committed=True)) == 1
         assert statuses.seen == ["startup", "shutdown"]
 
 

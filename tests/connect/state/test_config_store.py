@@ -10,7 +10,7 @@ from connect.errors import ConfigError
 from connect.state.config_store import ConfigStore, RestartRequest, WantedConnector
 from connect.state.state_topic import StateTopic, TopicSpec
 from connect.state.task_state import TargetState
-from tests.connect.reading import read_all
+from tests.support.topics import read_topic
 
 TOPIC = "connect-configs"
 CONFIG = {"connector.class": "FileStreamSource", "topic": "t", "name": "src"}
@@ -63,7 +63,7 @@ def test_every_change_has_the_bytes_that_kafka_connect_writes(broker: Broker) ->
     store.put_logger("org.x", "INFO")
     store.remove_connector("src")
     store.close()
-    assert keys_and_values(read_all(broker, TOPIC)) == [
+    assert keys_and_values(read_topic(broker, TOPIC)) == [
         (b"connector-src", '{"properties":{"topic":"ä","name":"src"}}'.encode()),
         (b"task-src-0", b'{"properties":{"file":"a"}}'),
         (b"task-src-1", b'{"properties":{"file":"b"}}'),

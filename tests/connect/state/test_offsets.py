@@ -21,7 +21,7 @@ from connect.state.offsets import (
     offset_record,
 )
 from connect.state.state_topic import StateTopic, TopicSpec
-from tests.connect.reading import read_all
+from tests.support.topics import read_topic
 
 SPEC = TopicSpec("connect-offsets", partitions=25, replication_factor=1)
 FILE = {"filename": "/tmp/in.txt"}
@@ -82,7 +82,7 @@ def test_a_partition_is_the_same_in_whatever_order_its_names_come(broker: Broker
     assert offsets.get("src", [{"n": 7, "t": "x"}]) == [{"p": 1}]
     offsets.save("src", [SourceOffset({"n": 7, "t": "x"}, {"p": 2})])
     offsets.close()
-    assert {record.key for record in read_all(broker, "connect-offsets")} == {
+    assert {record.key for record in read_topic(broker, "connect-offsets")} == {
         b'["src",{"t":"x","n":7}]'
     }
 

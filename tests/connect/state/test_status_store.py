@@ -6,7 +6,7 @@ from broker.clock import ManualClock
 from connect.state.state_topic import StateTopic, TopicSpec
 from connect.state.status_store import State, Status, StatusStore
 from connect.state.task_state import TaskId
-from tests.connect.reading import read_all
+from tests.support.topics import read_topic
 
 TOPIC = "connect-status"
 RUNNING = Status(State.RUNNING, "127.0.0.1:8083", generation=3, version="1.0")
@@ -26,7 +26,7 @@ def test_every_status_has_the_bytes_that_kafka_connect_writes(broker: Broker) ->
     store.add_topic(TaskId("src", 0), "t")
     store.add_topic(TaskId("src", 0), "t")
     store.close()
-    assert {(record.key, record.value) for record in read_all(broker, TOPIC)} == {
+    assert {(record.key, record.value) for record in read_topic(broker, TOPIC)} == {
         (
             b"status-connector-src",
             b'{"state":"RUNNING","trace":null,"worker_id":"127.0.0.1:8083","generation":3,'

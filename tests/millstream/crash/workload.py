@@ -17,12 +17,10 @@ from typing import Any
 import orjson
 
 from broker import Broker
-from broker.client import consumer
-from broker.model import TopicPartition
 from tests.millstream.crash.up_process import UpProcess
 from tests.sql.crash.ledger import SOURCES, Query, queries
-from tests.support.peer import wait_until
 from tests.support.sql_server import PATIENCE_S
+from tests.support.topics import read_topic
 
 GENERATED = 4_000
 GENERATED_SCHEMA = {
@@ -145,19 +143,8 @@ def offline(up: UpProcess) -> Iterator[Broker]:
 
 def read_values(target: Broker | str, topic: str) -> list[bytes]:
     """All committed values of the one partition of a topic."""
-    partition = TopicPartition(topic, 0)
-    found: list[bytes] = []
-    with consumer(target, isolation_level="read_committed") as reader:
-        reader.assign([partition])
-        reader.seek_to_beginning()
-        end = reader.end_offsets([partition])[partition]
-
-        def whole() -> bool:
-            found.extend(record.value or b"" for record in reader.poll(50))
-            return reader.position(partition) >= end
-
-        wait_until(whole, f"all of {topic}", timeout_s=PATIENCE_S)
-    return found
+    records = read_topic(target, topic, committed=True, timeout_s=PATIENCE_S)
+    return [record.value or b"" for record in records]
 
 
 def copied_balances(folder: Path) -> dict[str, tuple[int, int]]:

@@ -32,6 +32,7 @@ from tests.millstream.old_data.contents import (
     write_orders,
 )
 from tests.support.peer import REPOSITORY, wait_until
+from tests.support.topics import read_topic
 
 pytestmark = pytest.mark.slow
 
@@ -65,18 +66,9 @@ def check_records(up: UpProcess) -> None:
 
 def values(up: UpProcess, partition: TopicPartition) -> list[bytes | None]:
     """All committed values of a partition."""
-    found: list[bytes | None] = []
-    with consumer(up.bootstrap, isolation_level="read_committed") as reader:
-        reader.assign([partition])
-        reader.seek_to_beginning()
-        end = reader.end_offsets([partition])[partition]
-
-        def whole() -> bool:
-            found.extend(record.value for record in reader.poll(50))
-            return reader.position(partition) >= end
-
-        wait_until(whole, f"all of {partition}", timeout_s=PATIENCE_S)
-    return found
+    topic, number = partition
+    records = read_topic(up.bootstrap, topic, committed=True, timeout_s=PATIENCE_S)
+    return [record.value for record in records if record.partition == number]
 
 
 def check_sql(up: UpProcess, orders: int, *, held: int) -> None:

@@ -7,33 +7,27 @@ from broker.serde.schema.avro_schema import parse_avro
 from broker.serde.schema.schema import SchemaKind
 from sql.datatypes import INT, Column
 from sql.rows.formats import FORMATS, format_of
-from sql.rows.row_format import Feature, RowOptions
-
-SINGLES = {Feature.WRAP_SINGLES, Feature.UNWRAP_SINGLES}
-KEYS_AND_VALUES = {Feature.KEY, Feature.VALUE}
-RECORDS = KEYS_AND_VALUES | {Feature.MULTI_COLUMN_KEY}
-REGISTERED = RECORDS | {Feature.SCHEMA_INFERENCE}
+from sql.rows.row_format import RowOptions
 
 
 @pytest.mark.parametrize(
-    ("name", "features", "kind"),
+    ("name", "kind"),
     [
-        ("NONE", {Feature.KEY}, None),
-        ("DELIMITED", RECORDS | {Feature.UNWRAP_SINGLES}, None),
-        ("JSON", RECORDS | SINGLES, None),
-        ("JSON_SR", REGISTERED | SINGLES, SchemaKind.JSON),
-        ("AVRO", REGISTERED | SINGLES, SchemaKind.AVRO),
-        ("PROTOBUF", REGISTERED | {Feature.WRAP_SINGLES}, SchemaKind.PROTOBUF),
-        ("PROTOBUF_NOSR", RECORDS | {Feature.WRAP_SINGLES}, None),
-        ("KAFKA", KEYS_AND_VALUES | {Feature.UNWRAP_SINGLES}, None),
+        ("NONE", None),
+        ("DELIMITED", None),
+        ("JSON", None),
+        ("JSON_SR", SchemaKind.JSON),
+        ("AVRO", SchemaKind.AVRO),
+        ("PROTOBUF", SchemaKind.PROTOBUF),
+        ("PROTOBUF_NOSR", None),
+        ("KAFKA", None),
     ],
 )
-def test_each_format_knows_its_name_its_features_and_the_kind_of_its_schemas(
-    name: str, features: set[Feature], kind: SchemaKind | None
+def test_each_format_knows_its_name_and_the_kind_of_its_schemas(
+    name: str, kind: SchemaKind | None
 ) -> None:
     found = format_of(name.lower())
     assert found.name == name
-    assert found.features == features
     if kind is None:
         with pytest.raises(SchemaError, match=f'format "{name}" does not use a schema registry'):
             found.schema_of([Column("A", INT)], RowOptions())

@@ -19,6 +19,7 @@ from broker.client.record_producer import Producer
 from broker.model import TopicPartition
 from tests.streams.fire.shop import PARTITIONS, TOPICS, Event
 from tests.support.peer import REPOSITORY, wait_until
+from tests.support.topics import read_topic
 
 PATIENCE_S = 120.0
 # Only what makes the survivors notice a death sooner.
@@ -203,23 +204,11 @@ class Results:
 def check_input(bootstrap: str, events: Iterable[Event]) -> None:
     """The input topics have each event exactly once: else the feeder is to blame."""
     expected = sorted((event.topic, event.key) for event in events)
-    places = [
-        TopicPartition(topic, number)
+    found = [
+        (topic, (record.key or b"").decode())
         for topic in ("orders", "payments")
-        for number in range(PARTITIONS)
+        for record in read_topic(bootstrap, topic, timeout_s=PATIENCE_S)
     ]
-    found: list[tuple[str, str]] = []
-    with consumer(bootstrap) as reader:
-        reader.assign(places)
-        reader.seek_to_beginning()
-        ends = reader.end_offsets(places)
-
-        def whole() -> bool:
-            for record in reader.poll(50):
-                found.append((record.topic, (record.key or b"").decode()))
-            return all(reader.position(tp) >= ends[tp] for tp in places)
-
-        wait_until(whole, "the whole input", timeout_s=PATIENCE_S)
     assert [row for row, count in Counter(found).items() if count > 1] == [], "sent twice"
     assert sorted(found) == expected
 

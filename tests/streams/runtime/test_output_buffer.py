@@ -3,7 +3,7 @@
 import pytest
 
 from broker.broker import Broker
-from broker.client import admin, consumer, producer
+from broker.client import admin, producer
 from broker.client.administration.values import NewTopic
 from broker.client.partitioner import partition_for_key
 from broker.model import TopicPartition
@@ -12,20 +12,13 @@ from streams.handlers import Answer, Handler, dead_letter, log_and_continue, log
 from streams.record import NO_HEADERS
 from streams.runtime.output_buffer import OutputBuffer
 from tests.streams.runtime.apps import make_topics
+from tests.support.topics import read_topic
 
 TIMEOUT_MS = 60_000
 
 
 def values_in(broker: Broker, topic: str, partition: int = 0) -> list[bytes | None]:
-    tp = TopicPartition(topic, partition)
-    with consumer(broker) as reader:
-        reader.assign([tp])
-        reader.seek(tp, 0)
-        end = reader.end_offsets([tp])[tp]
-        found: list[bytes | None] = []
-        while reader.position(tp) < end:
-            found += [record.value for record in reader.poll(100)]
-        return found
+    return [each.value for each in read_topic(broker, topic) if each.partition == partition]
 
 
 def test_rows_go_where_their_keys_say_and_ends_are_told(broker: Broker) -> None:

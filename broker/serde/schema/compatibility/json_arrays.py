@@ -15,7 +15,7 @@ from broker.serde.schema.compatibility.json_objects import (
     optional_differences,
     rest_word,
 )
-from broker.serde.schema.compatibility.json_parts import Json, Node, Part, parts_of
+from broker.serde.schema.compatibility.json_parts import Json, NestedSchema, Part, parts_of
 from broker.serde.schema.json_schema import Draft
 
 REST_NAMES = (
@@ -57,7 +57,7 @@ def item_differences(
 
 
 def removed_differences(
-    old: Node, others: Node | None, path: str, compare: Compare
+    old: NestedSchema, others: NestedSchema | None, path: str, compare: Compare
 ) -> Iterator[Difference]:
     """An item that no longer has its own schema."""
     if others is None or is_false(old):
@@ -72,7 +72,7 @@ def removed_differences(
 
 
 def added_differences(
-    others: Node | None, new: Node, path: str, compare: Compare
+    others: NestedSchema | None, new: NestedSchema, path: str, compare: Compare
 ) -> Iterator[Difference]:
     """An item that now has its own schema."""
     if others is None:
@@ -135,14 +135,14 @@ def counts(part: Part) -> Json:
     return result
 
 
-def positions(part: Part) -> list[Node]:
+def positions(part: Part) -> list[NestedSchema]:
     """The schemas of the first items, one by one."""
     word = "prefixItems" if part.node.owner.draft is Draft.DRAFT_2020_12 else "items"
     given = part.words.get(word)
     return [part.node.inner(each) for each in given] if isinstance(given, list) else []
 
 
-def rest(part: Part) -> Node | None:
+def rest(part: Part) -> NestedSchema | None:
     """The schema of all other items; None allows all."""
     found = part.inner(items_word(part))
     return found if found is not None and parts_of(found) else None

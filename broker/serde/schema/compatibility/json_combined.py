@@ -6,7 +6,7 @@ Each alternative of the old schema is matched with a different alternative of th
 from collections.abc import Callable
 
 from broker.serde.schema.compatibility.json_difference import Difference, one
-from broker.serde.schema.compatibility.json_parts import Node, Part, Parts, parts_of
+from broker.serde.schema.compatibility.json_parts import NestedSchema, Part, Parts, parts_of
 from broker.serde.schema.json_text import write_json
 
 Compare = Callable[[Parts, Parts, str], list[Difference]]
@@ -47,7 +47,7 @@ def alternatives(part: Part) -> list[Parts]:
     """The parts of each alternative; equal alternatives count once."""
     found: dict[object, Parts] = {}
     for index, each in enumerate(part.alternatives):
-        if isinstance(each, Node):
+        if isinstance(each, NestedSchema):
             found.setdefault((each.base, write_json(each.schema, sort=True)), parts_of(each))
         else:
             found[index] = each

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from broker.linear_patterns import PatternTimeout, compile_pattern
 from broker.serde.schema.compatibility.json_bounds import OBJECT_BOUNDS, bound_differences
 from broker.serde.schema.compatibility.json_difference import Difference
-from broker.serde.schema.compatibility.json_parts import Json, Node, Part, parts_of
+from broker.serde.schema.compatibility.json_parts import Json, NestedSchema, Part, parts_of
 
 REST_NAMES = {
     "additionalProperties": "ADDITIONAL_PROPERTIES",
     "unevaluatedProperties": "UNEVALUATED_PROPERTIES",
 }
 
-Compare = Callable[[Node, Node, str], list[Difference]]
+Compare = Callable[[NestedSchema, NestedSchema, str], list[Difference]]
 
 
 def object_differences(old: Part, new: Part, path: str, compare: Compare) -> Iterator[Difference]:
@@ -61,7 +61,7 @@ def property_differences(old: Part, new: Part, path: str, compare: Compare) -> I
 
 
 def removed_differences(
-    old: Node, new: Part, where: tuple[str, str], compare: Compare
+    old: NestedSchema, new: Part, where: tuple[str, str], compare: Compare
 ) -> Iterator[Difference]:
     """A property that the new schema does not name: its content model must allow it."""
     name, path = where
@@ -79,7 +79,7 @@ def removed_differences(
 
 
 def added_differences(
-    old: Part, new: Node, where: tuple[str, str], compare: Compare
+    old: Part, new: NestedSchema, where: tuple[str, str], compare: Compare
 ) -> Iterator[Difference]:
     """A property that the old schema does not name: values that it allowed must be valid."""
     name, path = where
@@ -149,7 +149,7 @@ def dependency_differences(
 
 
 def additional_differences(
-    old: Node | None, new: Node | None, where: tuple[str, str], compare: Compare
+    old: NestedSchema | None, new: NestedSchema | None, where: tuple[str, str], compare: Compare
 ) -> Iterator[Difference]:
     """Schemas of other properties; None is an open content model."""
     path, name = where
@@ -177,7 +177,7 @@ def optional_differences(
         yield from compare(before, after, f"{path}/{word}")
 
 
-def rest(part: Part) -> Node | None:
+def rest(part: Part) -> NestedSchema | None:
     """The schema of properties that are not named and match no pattern; None allows all."""
     found = part.inner(rest_word(part, "additionalProperties", "unevaluatedProperties"))
     return found if found is not None and parts_of(found) else None
@@ -193,7 +193,7 @@ def is_open(part: Part) -> bool:
     return rest(part) is None and not part.inner_by_name("patternProperties")
 
 
-def covers(part: Part, name: str) -> list[Node]:
+def covers(part: Part, name: str) -> list[NestedSchema]:
     """The schemas that apply to a property that is not named."""
     patterns = part.inner_by_name("patternProperties")
     result = [each for pattern, each in patterns.items() if fits(pattern, name)]
@@ -213,12 +213,12 @@ def fits(pattern: str, name: str) -> bool:
         return True
 
 
-def is_false(node: Node) -> bool:
+def is_false(node: NestedSchema) -> bool:
     """Whether no value is valid."""
     return any(each.kind == "false" for each in parts_of(node))
 
 
-def has_default(node: Node | None) -> bool:
+def has_default(node: NestedSchema | None) -> bool:
     """Whether a property has a default."""
     return node is not None and isinstance(node.schema, dict) and "default" in node.schema
 
@@ -234,7 +234,7 @@ def names(value: object) -> frozenset[str]:
     return frozenset(each for each in found if isinstance(each, str))
 
 
-def dependencies(part: Part) -> tuple[dict[str, frozenset[str]], dict[str, Node]]:
+def dependencies(part: Part) -> tuple[dict[str, frozenset[str]], dict[str, NestedSchema]]:
     """Required properties and schemas by the property that requires them, for all drafts."""
     lists: dict[str, frozenset[str]] = {}
     schemas = part.inner_by_name("dependentSchemas")

@@ -49,16 +49,16 @@ Key = tuple[int, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NestedSchema:
     """A schema within the schema that it belongs to."""
 
     schema: object
     base: str
     owner: JsonSchema
 
-    def inner(self, schema: object) -> "Node":
+    def inner(self, schema: object) -> "NestedSchema":
         """A schema within this one."""
-        return Node(schema, base_of(schema, self.base), self.owner)
+        return NestedSchema(schema, base_of(schema, self.base), self.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +66,23 @@ class Part:
     """A part of one kind; `words` are the keywords of the schema that it comes from."""
 
     kind: str
-    node: Node
+    node: NestedSchema
     words: Json = field(default_factory=dict)
     typed: bool = True
     integer: bool = False
-    alternatives: tuple["tuple[Part, ...] | Node", ...] = ()
+    alternatives: tuple["tuple[Part, ...] | NestedSchema", ...] = ()
 
     @property
     def key(self) -> Key:
         """Its identity among other parts while its schema exists."""
         return id(self.node.schema), self.kind, self.integer
 
-    def inner(self, word: str) -> Node | None:
+    def inner(self, word: str) -> NestedSchema | None:
         """The schema of a keyword; None if the keyword is missing."""
         found = self.words.get(word)
         return self.node.inner(found) if isinstance(found, dict | bool) else None
 
-    def inner_by_name(self, word: str) -> dict[str, Node]:
+    def inner_by_name(self, word: str) -> dict[str, NestedSchema]:
         """The schemas of a keyword, by name."""
         found = self.words.get(word)
         if not isinstance(found, dict):
@@ -93,13 +93,13 @@ class Part:
 Parts = tuple[Part, ...]
 
 
-def root_of(schema: JsonSchema) -> Node:
+def root_of(schema: JsonSchema) -> NestedSchema:
     """A node for a whole schema."""
     place = schema.documents.root
-    return Node(place.schema, place.base, schema)
+    return NestedSchema(place.schema, place.base, schema)
 
 
-def parts_of(node: Node, references: int = 0) -> Parts:
+def parts_of(node: NestedSchema, references: int = 0) -> Parts:
     """The parts of a schema."""
     schema = node.schema
     if schema is False:
@@ -116,14 +116,14 @@ def parts_of(node: Node, references: int = 0) -> Parts:
     return (*named, *own_parts(node, schema))
 
 
-def referenced(node: Node, place: Subschema | None, references: int) -> Parts:
+def referenced(node: NestedSchema, place: Subschema | None, references: int) -> Parts:
     """The parts of the schema that a $ref names; an unknown one is only equal to itself."""
     if place is None:
         return (Part("reference", node, node.schema if isinstance(node.schema, dict) else {}),)
-    return parts_of(Node(place.schema, place.base, node.owner), references + 1)
+    return parts_of(NestedSchema(place.schema, place.base, node.owner), references + 1)
 
 
-def own_parts(node: Node, schema: Json) -> Iterator[Part]:
+def own_parts(node: NestedSchema, schema: Json) -> Iterator[Part]:
     """The parts of the schema itself, without references."""
     if isinstance(schema.get("enum"), list) or "const" in schema:
         yield Part("enum", node, schema)
@@ -139,7 +139,7 @@ def own_parts(node: Node, schema: Json) -> Iterator[Part]:
     yield from type_parts(node, schema)
 
 
-def type_parts(node: Node, schema: Json) -> Iterator[Part]:
+def type_parts(node: NestedSchema, schema: Json) -> Iterator[Part]:
     """The parts for the type of values, and for values of each type."""
     given = schema.get("type")
     if isinstance(given, str):
@@ -157,7 +157,7 @@ def type_parts(node: Node, schema: Json) -> Iterator[Part]:
                 yield Part(kind, node, schema, typed=False)
 
 
-def typed(name: str, node: Node, schema: Json) -> Part:
+def typed(name: str, node: NestedSchema, schema: Json) -> Part:
     """The part of a schema for one named type."""
     if name == "integer":
         return Part("number", node, schema, integer=True)

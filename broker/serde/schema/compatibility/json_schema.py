@@ -21,7 +21,7 @@ from broker.serde.schema.compatibility.json_parts import (
     REFERENCE_WORDS,
     SUMS,
     Key,
-    Node,
+    NestedSchema,
     Part,
     Parts,
     parts_of,
@@ -60,7 +60,7 @@ class JsonComparison:
         self._assumptions = 0
         self._comparisons = 0
 
-    def nodes(self, old: Node, new: Node, path: str) -> list[Difference]:
+    def nodes(self, old: NestedSchema, new: NestedSchema, path: str) -> list[Difference]:
         """The reasons why values of the old schema may be invalid for the new one."""
         return self.parts(parts_of(old), parts_of(new), path)
 
@@ -179,4 +179,4 @@ class JsonComparison:
 def alternative(part: Part, index: int) -> Parts:
     """The parts of one alternative of a combined part."""
     found = part.alternatives[index]
-    return parts_of(found) if isinstance(found, Node) else found
+    return parts_of(found) if isinstance(found, NestedSchema) else found

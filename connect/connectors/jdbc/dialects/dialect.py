@@ -40,7 +40,7 @@ class Cursor(Protocol):
     def close(self) -> None: ...
 
 
-class FailureKind(enum.Enum):
+class DriverFailure(enum.Enum):
     """The meaning of a driver's error."""
 
     AWAY = "the connection was lost, or the database is not available"
@@ -130,7 +130,7 @@ class Dialect(Protocol):
         """Opens a connection; every statement runs in a transaction."""
         ...
 
-    def failure(self, error: Exception) -> FailureKind | None:
+    def failure(self, error: Exception) -> DriverFailure | None:
         """The kind of an error; None if it is not from the database or the driver."""
         ...
 

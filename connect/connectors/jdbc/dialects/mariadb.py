@@ -20,7 +20,7 @@ from connect.connectors.jdbc.dialects.dialect import (
     Connection,
     Conversion,
     Cursor,
-    FailureKind,
+    DriverFailure,
     ReadColumn,
     ReadSettings,
     Row,
@@ -148,16 +148,16 @@ class MariadbDialect:
                 cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {session.isolation}")
         return cast(Connection, connection)
 
-    def failure(self, error: Exception) -> FailureKind | None:
+    def failure(self, error: Exception) -> DriverFailure | None:
         if isinstance(error, OSError | EOFError):
-            return FailureKind.AWAY
+            return DriverFailure.AWAY
         if not isinstance(error, pymysql.err.MySQLError):
             return None
         code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
         is_bad = isinstance(error, pymysql.err.DataError | pymysql.err.IntegrityError)
         if is_bad or code in _BAD_VALUES:
-            return FailureKind.BAD_VALUE
-        return FailureKind.AWAY if code in _AWAY else FailureKind.REFUSED
+            return DriverFailure.BAD_VALUE
+        return DriverFailure.AWAY if code in _AWAY else DriverFailure.REFUSED
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
         """All tables and views, except those of system databases."""

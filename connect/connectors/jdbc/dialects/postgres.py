@@ -17,7 +17,7 @@ from connect.connectors.jdbc.dialects.dialect import (
     Connection,
     Conversion,
     Cursor,
-    FailureKind,
+    DriverFailure,
     ReadColumn,
     ReadSettings,
     Row,
@@ -140,17 +140,17 @@ class PostgresDialect:
             connection.adapters.register_loader(name, TextLoader)
         return cast(Connection, connection)
 
-    def failure(self, error: Exception) -> FailureKind | None:
+    def failure(self, error: Exception) -> DriverFailure | None:
         if not isinstance(error, psycopg.Error):
             return None
         if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
-            return FailureKind.BAD_VALUE
+            return DriverFailure.BAD_VALUE
         state = error.sqlstate or ""
         # 08: connection, 57P: shutdown, 53: resources; errors of libpq itself have no state.
         is_away = isinstance(error, psycopg.OperationalError) and (
             not state or state[:2] in ("08", "53") or state[:3] == "57P"
         )
-        return FailureKind.AWAY if is_away else FailureKind.REFUSED
+        return DriverFailure.AWAY if is_away else DriverFailure.REFUSED
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
         """All tables and views, except those of system schemas."""

@@ -20,7 +20,7 @@ from connect.connectors.jdbc.dialects.dialect import (
     Connection,
     Conversion,
     Cursor,
-    FailureKind,
+    DriverFailure,
     ReadColumn,
     ReadSettings,
     Row,
@@ -97,14 +97,14 @@ class SqliteDialect:
             connection.execute("PRAGMA read_uncommitted = 1")
         return connection
 
-    def failure(self, error: Exception) -> FailureKind | None:
+    def failure(self, error: Exception) -> DriverFailure | None:
         """The kind of an error of sqlite3; a file is never unavailable."""
         if isinstance(error, OverflowError | UnicodeError):
-            return FailureKind.BAD_VALUE
+            return DriverFailure.BAD_VALUE
         if not isinstance(error, sqlite3.Error):
             return None
         bad = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError)
-        return FailureKind.BAD_VALUE if isinstance(error, bad) else FailureKind.REFUSED
+        return DriverFailure.BAD_VALUE if isinstance(error, bad) else DriverFailure.REFUSED
 
     def tables(self, connection: Connection) -> list[tuple[TableName, str]]:
         """All tables and views of the file."""

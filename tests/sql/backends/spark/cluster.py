@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from broker.client import admin, consumer, producer
+from broker.client import admin, producer
 from broker.client.administration.values import NewTopic
 from broker.client.api import ConsumerRecord
 from broker.model import TopicPartition
 from sql.backends.spark.options import SourceOptions
+from tests.support.topics import read_topic
 
 SETTINGS = {
     # Records of these tests have times of long ago, which retention would remove after a while.
@@ -46,15 +47,7 @@ def fill_and_abort(servers: str, topic: str, numbers: Iterable[int], partition: 
 
 def committed_records(servers: str, topic: str) -> list[ConsumerRecord]:
     """All records of a topic that a reader of committed data gets."""
-    found: list[ConsumerRecord] = []
-    with consumer(servers, isolation_level="read_committed", auto_offset_reset="earliest") as read:
-        places = [TopicPartition(topic, number) for number in read.partitions_for(topic)]
-        ends = read.end_offsets(places)
-        read.assign(places)
-        read.seek_to_beginning()
-        while any(read.position(tp) < end for tp, end in ends.items()):
-            found += read.poll(timeout_ms=1_000, max_records=100_000)
-    return found
+    return read_topic(servers, topic, committed=True)
 
 
 def numbers_in(servers: str, topic: str) -> list[int]:
