@@ -345,10 +345,14 @@ class Sender:
             return True  # it was queued after the check of the producer id; the next round has one
         if sequences.restart_wanted and not batch.uncertain:
             return True
+        if not queue.in_flight:
+            return False
         # A broker accepts any sequence number of an unknown producer: the second batch must
-        # wait until the first one is accepted. Retried batches are sent one by one, too.
-        alone = batch.has_sequence or queue.accepted_producer != sequences.producer
-        return alone and bool(queue.in_flight)
+        # wait until the first one is accepted. Retried batches are sent one by one, too. Nothing
+        # follows them: a retried batch may be stored already, and if its connection breaks, later
+        # ones could go ahead on the next, until it is not among the last five that brokers know.
+        is_retried = queue.in_flight[0].attempts > 0
+        return is_retried or batch.has_sequence or queue.accepted_producer != sequences.producer
 
     def _restart_sequences(self) -> None:
         """Renumber everything once no batch can be stored with its old sequence."""

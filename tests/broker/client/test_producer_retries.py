@@ -219,6 +219,30 @@ def test_a_failed_batch_and_those_behind_it_go_out_again_in_order_with_their_seq
     assert [delivery.result(0).offset for delivery in deliveries] == [0, 1, 2]
 
 
+def test_nothing_overtakes_a_batch_that_is_sent_again() -> None:
+    bench = Bench().introduced()
+    deliveries = [bench.send() for _ in range(6)]
+    lost, *others = bench.rounds()
+    lost.future.set_exception(ConnectionFailed("cut"))
+    for offset, sent in enumerate(others, start=2):
+        answer_to(sent, offset=offset)  # the first one was stored, too
+    bench.rounds()
+    for failure in (ConnectionFailed("cut"), None):
+        bench.clock.advance(2_000)
+        (again,) = bench.rounds()
+        assert batch_of(again).base_sequence == 1
+        if failure is None:
+            answer_to(again, offset=1)
+        else:
+            again.future.set_exception(failure)
+            assert bench.rounds() == [], "the backoff has not passed"
+    (last,) = bench.rounds()
+    assert batch_of(last).base_sequence == 6
+    answer_to(last, offset=6)
+    bench.rounds()
+    assert [delivery.result(0).offset for delivery in deliveries] == [1, 2, 3, 4, 5, 6]
+
+
 def test_a_duplicate_counts_as_delivered() -> None:
     bench = Bench()
     delivery = bench.send()
