@@ -2,7 +2,7 @@
 
 import http.client
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -95,8 +95,11 @@ def test_a_request_that_never_ends_is_dropped(start_server: StartServer) -> None
     with RawClient(f"127.0.0.1:{server.metrics_port}") as client:
         client.send(b"GET /metrics HTTP/1.1\r\nx: " + b"x" * 100_000)
         answer = b""
-        while part := client.socket.recv(1000):
-            answer += part
+        # The server closes the connection with bytes that it has not read: after the answer, the
+        # client may see a reset.
+        with suppress(ConnectionResetError):
+            while part := client.socket.recv(1000):
+                answer += part
     assert answer.startswith(b"HTTP/1.1 400 ")
 
 
