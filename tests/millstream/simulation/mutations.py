@@ -292,7 +292,7 @@ def early_recovery_point() -> Iterator[None]:
         yield
 
 
-@mutation("recovery does not see holes", needs="power loss in a roll", found_in=13)
+@mutation("recovery does not see holes", needs="power loss in a roll", found_in=57)
 def unseen_holes() -> Iterator[None]:
     with patch.object(recovery, "_is_hole", lambda *_: False):
         yield
