@@ -19,7 +19,7 @@ from tests.support.peer import REPOSITORY
 pytestmark = [pytest.mark.slow, pytest.mark.spread]
 
 SEEDS = 300
-GROUP = 15
+GROUP = 30
 HOURS = "0.02"  # virtual ones, of faults
 SECONDS_MAX = 280
 LONG_SECONDS_MAX = 12 * 3600
