@@ -15,11 +15,11 @@ from broker.client.record_consumer import Consumer
 from broker.errors import BrokerError, ErrorCode, MillstreamError, RequestTimeout
 from broker.model import TopicPartition
 from millstream.commands import formats
+from millstream.commands.format_options import format_options
 from millstream.commands.options import (
     client_settings,
     cluster_options,
     json_option,
-    registry_url_option,
 )
 from millstream.commands.stopping import StopRequest, catch_stop_signals
 from millstream.line_writer import LineWriter, Stopped
@@ -53,18 +53,7 @@ REVOKED_COMMIT_TIMEOUT_MS = 5_000
 @click.option(
     "--timeout", type=float, help="Stop when no record has arrived for this many seconds."
 )
-@click.option(
-    "--key-format", type=click.Choice(formats.NAMES), default="string", help="The format of keys."
-)
-@click.option(
-    "--format",
-    "-F",
-    "value_format",
-    type=click.Choice(formats.NAMES),
-    default="string",
-    help="The format of values.",
-)
-@registry_url_option
+@format_options
 @click.option("--committed", is_flag=True, help="Skip records of aborted transactions.")
 @click.option(
     "--details", "-d", is_flag=True, help="Show partition, offset, timestamp and headers."

@@ -12,12 +12,12 @@ from broker.client import producer
 from broker.client.api import RecordMetadata
 from broker.errors import MillstreamError
 from millstream.commands import formats
+from millstream.commands.format_options import format_options
 from millstream.commands.options import (
     client_settings,
     cluster_options,
     json_option,
     key_values,
-    registry_url_option,
 )
 from millstream.commands.stopping import StopRequest, handle_stop_signals
 from millstream.output import Output
@@ -30,18 +30,7 @@ PROGRESS_EVERY = 10_000
 @click.argument("topic")
 @click.option("--file", "-f", type=click.File(), default="-", help="Read lines from this file.")
 @click.option("--key-separator", "-K", help="The separator between key and value in a line.")
-@click.option(
-    "--key-format", type=click.Choice(formats.NAMES), default="string", help="The format of keys."
-)
-@click.option(
-    "--format",
-    "-F",
-    "value_format",
-    type=click.Choice(formats.NAMES),
-    default="string",
-    help="The format of values.",
-)
-@registry_url_option
+@format_options
 @click.option("--null", "null_text", help="Keys and values equal to this string become null.")
 @click.option(
     "--header",

@@ -51,6 +51,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "ensure.explicit.internal.resource.naming": "internal topics are named after their queries",
     "upgrade.from": "there is no earlier protocol to upgrade from",
     "allow.auto.create.topics": "a statement creates the topics that its query needs",
+    "producer.allow.auto.create.topics": "a statement creates the topics that its query needs",
     "enable.idempotence": "processing.guarantee decides it",
     "isolation.level": "processing.guarantee decides it",
     "max.poll.records": "set buffered.records.per.partition: batches are read whole",
